@@ -20,9 +20,11 @@ from tests.agent.planner import (
     lay_out,
     measure_length,
     name_motion,
+    plan_with_oracle,
 )
 from tests.quality.conftest import Rows
 from vgbench_gen.agent.tool import ToolError, ToolInput, tools
+from vgbench_gen.agent.tools.oracle import plan_calls
 from vgbench_gen.backends.base import Background
 from vgbench_gen.core.rng import format_canonical_json
 from vgbench_gen.core.types import ALPHABET, FloatArray, Item
@@ -128,6 +130,23 @@ def test_oracle_tools_suffice_for_every_task(all_rows: Rows) -> None:
         elif item.question_type == "open-ended":
             assert found[0] == pytest.approx(np.array(item.answer_value), rel=0.02, abs=0.006)
     assert set(asked) == set(tasks.names()) - WITHOUT_TOOL
+
+
+def test_calls_are_planned_for_all_that_a_question_is_about_and_in_an_order_that_tells_nothing(all_rows: Rows) -> None:
+    planned: Counter[str] = Counter()
+    for item in all_rows.items:
+        evidence = Revealed.read(reveal_shown(ask(item)), "x")
+        calls = [(tools[key].name, given) for key, given in plan_calls(evidence)]
+        planned[item.task] += bool(calls)
+        assert all(given["bboxes"] == sorted(given["bboxes"]) for _, given in calls if "bboxes" in given)
+        others = [(name, dict(given)) for name, given in plan_with_oracle(item)]
+        for name, given in others:
+            if "bboxes" in given:
+                given["bboxes"] = sorted(given["bboxes"])
+            if name == "EstimateRegionDepth":
+                given.setdefault("mode", "mean")
+        assert calls == others, item.task
+    assert {name for name, count in planned.items() if not count} == WITHOUT_TOOL & set(planned)
 
 
 def test_both_halves_of_a_pair_of_claims_reveal_the_same(all_rows: Rows) -> None:

@@ -23,7 +23,8 @@ def export(
         str,
         Flag(
             "lmms-eval, vlmevalkit, inspect, inspect-log, spatialscore-json, trajectories, canary; for training "
-            "chat-jsonl, ms-swift, llama-factory, unsloth, axolotl, trl, verl, easyr1, verifiers, webdataset.",
+            "chat-jsonl, ms-swift, llama-factory, unsloth, axolotl, trl, verl, easyr1, verifiers, webdataset, "
+            "tool-turns.",
             "NAME",
         ),
     ],
@@ -44,7 +45,8 @@ def export(
 
     Formats for training have the correct answers, and a README with the trainer's command and the settings that keep
     every row; check them with `vgbench lint`. chat-jsonl has answers with --answers only. canary is a small dataset
-    that tests whether every picture reaches a model. trajectories has the steps of agents that answered correctly.
+    that tests whether every picture reaches a model. trajectories has the steps of agents that answered correctly,
+    tool-turns the calls of tools that measure what a question is about, with the results of perfect tools.
     """
     from vgbench_gen.evaluation.base import benchmarks
     from vgbench_gen.publish.export import export as write

@@ -52,10 +52,10 @@ def lint(
     from vgbench_gen.training.guards import read_guard
     from vgbench_gen.training.lint import LintReport, lint, load_tokenizer
     from vgbench_gen.training.mend import write_mended
-    from vgbench_gen.training.trainers import find_trainer
+    from vgbench_gen.training.trainers import TRAINERS, find_trainer
 
     made_for, settings = _read_export(file)
-    reader = find_trainer(trainer or made_for or "chat-jsonl")
+    reader = find_trainer(trainer or (made_for if made_for in TRAINERS else "chat-jsonl"))
     seen_by = find_family(family or settings.family or "qwen2.5-vl", max_pixels or settings.max_pixels)
     limit = max_tokens or (reader.exported_tokens if made_for == reader.name else 0)
     report, damaged = LintReport(), {}

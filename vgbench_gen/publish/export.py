@@ -147,11 +147,15 @@ class Job:
             try:
                 asked, rationale = self._rewrite(item, built), self._explain(item)
             except ConfigError as error:
-                self.left_out[make_one_line(str(error).replace(item.id, "…"))] += 1
-                self.total -= 1
+                self.leave_out(make_one_line(str(error).replace(item.id, "…")))
             else:
                 yield ExportRow(item, asked, images, write_reply(asked, rationale))
             self.progress(done, total)
+
+    def leave_out(self, reason: str) -> None:
+        """Count a row that is not written."""
+        self.left_out[reason] += 1
+        self.total -= 1
 
     def _explain(self, item: Item) -> str:
         """The rationale of a question with the points of its images as the family counts them; "" where there is none.
@@ -166,7 +170,7 @@ class Job:
             self.unexplained[make_one_line(problem.replace(item.id, "…"))] += 1
         if not text or self._family is None or not has_points(item):
             return text
-        return rewrite_text(text, item, [self._find_size(item, k) for k in range(len(item.images))], self._family)
+        return rewrite_text(text, item, [self.find_size(item, k) for k in range(len(item.images))], self._family)
 
     def _rewrite(self, item: Item, asked: Asked) -> Asked:
         """The question with the points of its images as the family counts them.
@@ -176,10 +180,10 @@ class Job:
         """
         if self._family is None or not has_points(item):
             return asked
-        rewritten = rewrite_points(item, [self._find_size(item, k) for k in range(len(item.images))], self._family)
+        rewritten = rewrite_points(item, [self.find_size(item, k) for k in range(len(item.images))], self._family)
         return asked if rewritten is item else make_asked(rewritten, self.settings, self.options)
 
-    def _find_size(self, item: Item, k: int) -> Size:
+    def find_size(self, item: Item, k: int) -> Size:
         """(width, height) of an image of a question, pixels."""
         path = self.lay(item, k)
         if path not in self._sizes:

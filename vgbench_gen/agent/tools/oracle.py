@@ -50,6 +50,37 @@ def find_place(name: str) -> int:
     return int(name.removeprefix("image-"))
 
 
+def plan_calls(revealed: Revealed) -> list[tuple[str, Values]]:
+    """(key of an oracle tool, arguments) of the calls that measure what a question is about.
+
+    Their order, and that of rectangles, from left to right, tells nothing of the answer.
+    """
+
+    def place(listed: Sequence[PlacedT]) -> list[Values]:
+        drawn = sorted({one.image for one in listed})
+        rects = {k: sorted(list(one.rect_px) for one in listed if one.image == k) for k in drawn}
+        return [{"image": f"image-{k}", "bboxes": rects[k]} for k in drawn]
+
+    def pair(one: RevealedHomography | RevealedMotion | RevealedTrack) -> Values:
+        return {"image": [f"image-{one.first}", f"image-{one.second}"]}
+
+    # A region alone is asked for its mean depth; several are compared by their medians.
+    mode = {"mode": "median" if len(revealed.regions) > 1 else "mean"}
+    answering = [one for one in revealed.cameras if one.allowed_ratio is not None]
+    motions, warps = (
+        sorted(map(pair, listed), key=lambda asked: asked["image"])
+        for listed in (revealed.motions, revealed.homographies)
+    )
+    return [
+        *(("OracleCameraParameters", {"image": f"image-{one.image}"}) for one in answering),
+        *(("OracleRegionDepth", asked | mode) for asked in place(revealed.regions)),
+        *(("OracleObjectGeometry", asked) for asked in place(revealed.objects)),
+        *(("OracleRelativePose", asked) for asked in motions),
+        *(("OracleHomographyMatrix", asked) for asked in warps),
+        *(("OracleTrackPoint", pair(one) | {"point": one.first_px.tolist()}) for one in revealed.tracks),
+    ]
+
+
 def find_pair(listed: Sequence[PairT], names: tuple[str, str]) -> tuple[PairT, bool] | None:
     """(the record of two images, whether it goes from the first to the second); None if there is none."""
     first, second = map(find_place, names)

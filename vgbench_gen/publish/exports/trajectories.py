@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
@@ -103,7 +103,7 @@ def _make_row(
         "failures": sum(count for count in counts if type(count) is int),
         "messages": make_messages(replay(trace), images, answer if isinstance(answer, str) else ""),
         "images": list(images.values()),
-        "tools": json.dumps(_list_tools(header), ensure_ascii=False),
+        "tools": describe_tools(_list_used(header)),
     }
 
 
@@ -133,12 +133,17 @@ def _lay_images(job: Job, item: Item, trace: Mapping[str, Any], log: TraceLog) -
     return found
 
 
-def _list_tools(header: Header) -> list[dict[str, Any]]:
-    """The agent's tools in the form of OpenAI's `tools`; tools of servers have only a name."""
+def _list_used(header: Header) -> list[str]:
+    """The keys of an agent's tools."""
     setup = header.settings.get("setup")
     used = setup.get("tools_used") if isinstance(setup, Mapping) else None
+    return sorted(used) if isinstance(used, Mapping) else []
+
+
+def describe_tools(keys: Iterable[str]) -> str:
+    """Tools as JSON text, in the form of OpenAI's `tools`; those of servers have only a name."""
     found = []
-    for key in sorted(used) if isinstance(used, Mapping) else ():
+    for key in keys:
         function: dict[str, Any] = {"name": key.partition(":")[2], "parameters": {"type": "object"}}
         if key in tools.names():
             tool = tools[key]
@@ -147,7 +152,7 @@ def _list_tools(header: Header) -> list[dict[str, Any]]:
             schema = {key: value for key, value in write_schema(tool).items() if key != "additionalProperties"}
             function = {"name": tool.name, "description": tool.does, "parameters": schema}
         found.append({"type": "function", "function": function})
-    return found
+    return json.dumps(found, ensure_ascii=False)
 
 
 def make_messages(steps: Sequence[DialogueStep], images: Mapping[str, str], answer: str) -> list[dict[str, Any]]:
@@ -156,7 +161,7 @@ def make_messages(steps: Sequence[DialogueStep], images: Mapping[str, str], answ
     Args:
         steps: from `replay`.
         images: name in the trace -> path.
-        answer: the agent's answer.
+        answer: added in tags at the end, unless the last message has them; "" for none.
     """
     question, *later_steps = steps
     messages = [_make_message("user", [*_show_images(question.images, images), _make_text(question.text)])]
@@ -184,7 +189,7 @@ def make_messages(steps: Sequence[DialogueStep], images: Mapping[str, str], answ
             messages.append(_make_result(tool_call["id"], call, images))
     if messages[-1]["role"] != "assistant":
         messages.append(_make_message("assistant", []))
-    if not any(has_answer(part["text"] or "") for part in messages[-1]["content"]):
+    if answer and not any(has_answer(part["text"] or "") for part in messages[-1]["content"]):
         messages[-1]["content"].append(_make_text(f"<answer>{answer}</answer>"))
     return messages
 
