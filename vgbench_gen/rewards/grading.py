@@ -15,7 +15,6 @@ from vgbench_gen.evaluation.scoring import AnswerKey, CaseError
 from vgbench_gen.rewards.hacks import LONG, MAX_REPLY_CHARS, find_hack
 from vgbench_gen.rewards.quick import QuickReading, read_quickly
 from vgbench_gen.rewards.solution import Solution, read_solution
-from vgbench_gen.rewards.values import compare_values
 
 _TAGGED_LINE = re.compile(r"<answer>([^<>\n]{1,300})</answer>\s*\Z")
 
@@ -31,7 +30,7 @@ class Reward:
     format: float
     """1 if the last line is the answer in the form asked for, or in `<answer>` tags, and nothing else; else 0."""
     parts: Mapping[str, float]
-    """`credit`, the score before hacks; the errors of a value; and the name of a hack, with 1."""
+    """`credit`, the score before hacks; and the name of a hack, with 1."""
 
 
 def grade_reply(reply: str | None, solution: str | Mapping[str, Any], tolerance: float = HEADLINE_DELTA) -> Reward:
@@ -53,16 +52,10 @@ def grade_reply(reply: str | None, solution: str | Mapping[str, Any], tolerance:
     known, reply = read_solution(solution), reply or ""
     quick = read_quickly(known, reply)
     hack = _detect_hack(known, reply, quick)
-    parts: dict[str, float] = {}
-    if known.key is None:
-        credit, parts = compare_values(known, reply)
-        accuracy, form = float(credit == 1), float(bool(parts))
-    else:
-        accuracy, credit = _judge(known.key, quick.answer if quick else known.key.read(reply), tolerance)
-        match = _TAGGED_LINE.search(reply, max(0, len(reply) - 400))
-        form = float(known.key.read_final_line(match[1] if match else reply).found)
-    parts |= {"credit": credit} | ({hack: 1.0} if hack else {})
-    return Reward(0.0 if hack else credit, accuracy, form, parts)
+    accuracy, credit = _judge(known.key, quick.answer if quick else known.key.read(reply), tolerance)
+    match = _TAGGED_LINE.search(reply, max(0, len(reply) - 400))
+    form = float(known.key.read_final_line(match[1] if match else reply).found)
+    return Reward(0.0 if hack else credit, accuracy, form, {"credit": credit} | ({hack: 1.0} if hack else {}))
 
 
 def _detect_hack(known: Solution, reply: str, quick: QuickReading | None) -> str:

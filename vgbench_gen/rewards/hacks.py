@@ -72,7 +72,7 @@ def _differ(values: Sequence[str | float]) -> bool:
 def _is_list(known: Solution, part: str) -> bool:
     """Whether a text names several answers and says nothing else."""
     low, key = part.casefold(), known.key
-    if key is None or len(part) > 2000 or (key.kind not in ("letter", "yes_no") and isinstance(key.truth, str)):
+    if len(part) > 2000 or (key.kind not in ("letter", "yes_no") and isinstance(key.truth, str)):
         return False
     if key.kind not in ("letter", "yes_no"):
         ready = prepare_text(part)

@@ -67,8 +67,8 @@ class QuickReading(NamedTuple):
 def read_quickly(known: Solution, reply: str) -> QuickReading | None:
     """The answer of a reply that ends in a clean line; None where the full reader has to read."""
     key, text = known.key, reply.strip()
-    content = _CONTENTS.get(type(key.reader)) if key and type(key).read is AnswerKey.read else None
-    if key is None or content is None or len(text) > _MAX_CHARS or _FAILED.match(text[:30].lower()):
+    content = _CONTENTS.get(type(key.reader)) if type(key).read is AnswerKey.read else None
+    if content is None or len(text) > _MAX_CHARS or _FAILED.match(text[:30].lower()):
         return None
     found = _split(text)
     if found is None or not content.fullmatch(found[2]):
