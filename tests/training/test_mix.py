@@ -158,7 +158,7 @@ def test_rows_with_too_many_images_are_left_out(tmp_path: Path) -> None:
     names = [media.put(take_picture("scannet", "scene0001_00", k), "jpg") for k in range(3)]
     rows = [make_item(k, names[: 1 + k % 3], split="train", twin_id="") for k in range(9)]
     write_items(tmp_path / "a/items", rows, media)
-    record = mix(tmp_path, 'rows = 6\nmax_images = 3\n[[sources]]\ndataset = "a"\nmax_images = 2\n')
+    record = mix(tmp_path, 'rows = 6\n[[sources]]\ndataset = "a"\nmax_images = 2\n')
     assert record["sources"]["a"]["left_out"] == {"max_images": 3}
 
 

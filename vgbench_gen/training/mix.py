@@ -31,11 +31,10 @@ from vgbench_gen.store.provenance import MANIFEST, code_version, dataset_fingerp
 from vgbench_gen.store.schema import ITEMS, Row
 from vgbench_gen.store.shards import iterate_rows, list_light_columns, write_embedded_rows
 from vgbench_gen.tasks.base import read_gates
-from vgbench_gen.training.mix_file import BUILDS, MIX, Mix, MixSource, RoomLimits
+from vgbench_gen.training.mix_file import BUILDS, MIX, Mix, MixSource
 from vgbench_gen.training.rooms import COLUMNS, MixRow, RoomName, Rooms, scan_rows
 
 FILTERS = {"tasks": "task", "types": "question_type", "difficulty": "difficulty"}
-_LIMITS = ("max_per_room", "max_frames_per_room")
 Progress = Callable[[str, int, int], None]
 
 
@@ -193,21 +192,20 @@ class MixChoice:
 
 
 class _Budget:
-    """What each room has given, against limits."""
+    """What each room has given, against the limits of a mixture."""
 
-    def __init__(self, limits: RoomLimits) -> None:
-        self._most = [getattr(limits, name) or math.inf for name in _LIMITS]
+    def __init__(self, mix: Mix) -> None:
+        self._most = {"max_per_room": mix.max_per_room, "max_frames_per_room": mix.max_frames_per_room}
         self._given: dict[RoomName, tuple[int, frozenset[str]]] = defaultdict(lambda: (0, frozenset()))
 
-    def take(self, room: RoomName, rows: Sequence[MixRow], dry_run: bool) -> str:
-        """The limit that some rows would exceed; "" where there is none, and unless `dry_run` they are taken."""
+    def take(self, room: RoomName, rows: Sequence[MixRow]) -> str:
+        """Take some rows; the name of the limit that they would exceed, and then none is taken, or ""."""
         count, frames = self._given[room]
         new = count + len(rows), frames.union(*(row.frames for row in rows))
-        for name, n, most in zip(_LIMITS, (new[0], len(new[1])), self._most, strict=True):
-            if n > most:
+        for (name, most), n in zip(self._most.items(), (new[0], len(new[1])), strict=True):
+            if most is not None and n > most:
                 return name
-        if not dry_run:
-            self._given[room] = new
+        self._given[room] = new
         return ""
 
 
@@ -230,13 +228,12 @@ def choose_rows(
     shares = {source.label: source.share for source in mix.sources}
     chosen.wanted = {part: _share_out(total, shares) for part, total in _share_out(mix.rows, mix.parts).items()}
     part_of, taken, budget = _deal_rooms(mix, fit, rooms, chosen.wanted), set[str](), _Budget(mix)
-    budgets = {source.label: (budget, _Budget(source)) for source in mix.sources}
     for part in mix.parts:
         chosen.rows[part] = {label: [] for label in fit}
         for label in sorted(fit, key=lambda label: len(fit[label])):  # what another source holds as well goes first
             there = [row for row in fit[label] if part_of[rooms.find(row.room)] == part]
             free, wanted = [row for row in there if row.id not in taken], chosen.wanted[part][label]
-            found, left = _draw(free, wanted, rooms, budgets[label], rng_for(mix.seed, "mix", part, label))
+            found, left = _draw(free, wanted, rooms, budget, rng_for(mix.seed, "mix", part, label))
             left += Counter({"in another source": len(there) - len(free)})
             if wanted - len(found) > bool(left["not needed"]):  # of twins, one may be one too many
                 why = (left or chosen.left_out[label]).most_common(3)
@@ -259,7 +256,7 @@ def _find_refusal(mix: Mix, source: MixSource, row: MixRow, rooms: Rooms, guarde
         return f"split {row.split}"
     if rooms.find(row.room) in guarded:
         return "guarded room"
-    return "max_images" if row.images > min(limits.max_images or math.inf for limits in (mix, source)) else ""
+    return "max_images" if row.images > (source.max_images or math.inf) else ""
 
 
 def _share_out(total: int, weights: Mapping[str, float]) -> dict[str, int]:
@@ -282,25 +279,25 @@ def _deal_rooms(
     for label, rows in fit.items():
         for row in rows:
             held[rooms.find(row.room)][label] += 1
-    most = {source.label: min(limits.max_per_room or math.inf for limits in (mix, source)) for source in mix.sources}
+    most = mix.max_per_room or math.inf
     needs = {(part, label): count for part, counts in wanted.items() for label, count in counts.items()}
     lacks = {(part, label): share * len(fit[label]) for part, share in mix.parts.items() for label in fit}
     part_of: dict[RoomName, str] = {}
 
     def measure_gain(part: str, counts: Mapping[str, int]) -> tuple[float, float]:
-        gains = (min(count, most[label], needs[part, label]) for label, count in counts.items())
+        gains = (min(count, most, needs[part, label]) for label, count in counts.items())
         return sum(gains), sum(count * lacks[part, label] / len(fit[label]) for label, count in counts.items())
 
     for room in sorted(held, key=lambda room: (-held[room].total(), hash_stably(str(mix.seed), *room))):
         part_of[room] = part = max(mix.parts, key=lambda part: measure_gain(part, held[room]))
         for label, count in held[room].items():
-            needs[part, label] = max(needs[part, label] - int(min(count, most[label])), 0)
+            needs[part, label] = max(needs[part, label] - int(min(count, most)), 0)
             lacks[part, label] -= count
     return part_of
 
 
 def _draw(
-    rows: Sequence[MixRow], wanted: int, rooms: Rooms, budgets: Sequence[_Budget], rng: np.random.Generator
+    rows: Sequence[MixRow], wanted: int, rooms: Rooms, budget: _Budget, rng: np.random.Generator
 ) -> tuple[list[MixRow], Counter[str]]:
     """(rows drawn, reason -> rows that were not); twins and pairs are drawn together, so that one row may lack."""
     together = defaultdict[tuple[str, RoomName], list[MixRow]](list)
@@ -310,12 +307,10 @@ def _draw(
     for (_, room), unit in (units[k] for k in rng.permutation(len(units)).tolist()):
         if len(found) + len(unit) > wanted:
             left["not needed"] += len(unit)
-        elif reason := next(filter(None, (budget.take(room, unit, dry_run=True) for budget in budgets)), ""):
+        elif reason := budget.take(room, unit):
             left[reason] += len(unit)
         else:
             found += unit
-            for budget in budgets:
-                budget.take(room, unit, dry_run=False)
     return found, left
 
 

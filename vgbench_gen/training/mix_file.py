@@ -20,18 +20,7 @@ _NAME = re.compile(r"\w[\w.-]*")
 _Most = Annotated[int | None, Field(ge=1)]
 
 
-class RoomLimits(Config):
-    """Limits over all sources, or of one."""
-
-    max_per_room: _Most = None
-    """The most rows from a physical room."""
-    max_frames_per_room: _Most = None
-    """The most frames that rows show of a physical room."""
-    max_images: _Most = None
-    """The most images in a row."""
-
-
-class MixSource(RoomLimits):
+class MixSource(Config):
     """Where rows come from."""
 
     name: str = ""
@@ -50,6 +39,8 @@ class MixSource(RoomLimits):
     """The question types that are taken; all when empty."""
     difficulty: tuple[str, ...] = ()
     """The values of column `difficulty` that are taken; all when empty."""
+    max_images: _Most = None
+    """The most images in a row."""
 
     @property
     def label(self) -> str:
@@ -76,13 +67,17 @@ class MixGuard(Config):
     """The official splits that are taken."""
 
 
-class Mix(RoomLimits):
+class Mix(Config):
     """The settings of a mixture."""
 
     seed: int = Field(default=0, ge=0)
     """The seed of all draws."""
     rows: int = Field(ge=1)
     """The rows of all parts together."""
+    max_per_room: _Most = None
+    """The most rows from a physical room."""
+    max_frames_per_room: _Most = None
+    """The most frames that rows show of a physical room."""
     visits: str = ""
     """The `metadata.csv` of ARKitScenes, whose videos of one visit are one room, in CA-1M as well."""
     sources: tuple[MixSource, ...]
