@@ -270,6 +270,8 @@ class Export(abc.ABC):
     """Whether its rows always have the right answers, because a trainer reads them."""
     takes_oracle: bool = False
     """Whether it can write traces of agents with oracle tools."""
+    refuses: tuple[str, ...] = ()
+    """Options of training with which its trainer would not get what they promise."""
 
     @abc.abstractmethod
     def write(self, job: Job) -> str:
@@ -330,13 +332,7 @@ def export(
         DatasetError: `out` holds other files, or the dataset cannot be read.
     """
     target = exports[to]
-    _check(source, to, out, options, answers, oracle)
-    for flag, wanted in (("--rationale", train.rationale != "none"), ("--family", bool(train.family))):
-        if wanted and not (answers or target.trains):
-            found = "it where no answers are written"
-            raise config_error(flag, found, "--answers, or a target for training", "Add --answers.")
-    if train.max_pixels and not train.family:
-        raise config_error("--max-pixels", "it without --family", "the family whose limit it is", "Name the family.")
+    _check(source, to, out, options, answers, oracle, train)
     with fill_folder(out) as folder:
         job = Job(source, options, folder, answers or target.trains, progress, oracle, train)
         job.check_images()
@@ -346,15 +342,28 @@ def export(
     return Exported(to, out, job.total, job.images, run, job.left_out, job.unexplained)
 
 
-def _check(source: Source, to: str, out: Path, options: AskOptions, answers: bool, oracle: bool) -> None:
+def _check(
+    source: Source, to: str, out: Path, options: AskOptions, answers: bool, oracle: bool, train: TrainOptions
+) -> None:
     """Refuse options that the target does not support, and a folder with other files. Raises as `export`."""
+    target = exports[to]
     for flag, wanted, taken in (
-        ("answers", answers and not exports[to].trains, "takes_answers"),
+        ("answers", answers and not target.trains, "takes_answers"),
         ("oracle", oracle, "takes_oracle"),
     ):
-        if wanted and not getattr(exports[to], taken):
+        if wanted and not getattr(target, taken):
             fit = ", ".join(name for name in exports if getattr(exports[name], taken))
             raise config_error(f"--{flag}", f"it with --to {to}", f"one of {fit}", "Leave it out.")
+    for option in ("rationale", "family", "max_pixels"):
+        flag, wanted = f"--{option.replace('_', '-')}", getattr(train, option) != getattr(AS_BUILT, option)
+        if wanted and not (answers or target.trains):
+            found = "it where no answers are written"
+            raise config_error(flag, found, "--answers, or a target for training", "Add --answers.")
+        if wanted and option in target.refuses:
+            fit = ", ".join(name for name in exports if exports[name].trains and option not in exports[name].refuses)
+            raise config_error(flag, f"it with --to {to}", f"one of {fit}", "Leave it out.")
+    if train.max_pixels and not train.family:
+        raise config_error("--max-pixels", "it without --family", "the family whose limit it is", "Name the family.")
     if options.circular or options.epochs > 1 or options.wrong_images or options.shots or options.long_side_px:
         found = "repeats, rotations, examples, wrong images or resizing"
         raise config_error("export", found, "each question once", "Leave these options out.")

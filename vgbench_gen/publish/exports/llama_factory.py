@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from vgbench_gen.core.stand_ins import config_error
 from vgbench_gen.publish.export import Export, Job, exports
 from vgbench_gen.publish.training_rows import describe_row, format_settings, make_messages
 
@@ -24,12 +23,10 @@ class LlamaFactory(Export):
     """Writes `NAME.jsonl`, `dataset_info.json`, `train.yaml` and `images/`."""
 
     trains = True
+    # It shrinks an image first, and the processor rounds once more: not the family's size.
+    refuses = ("max_pixels",)
 
     def write(self, job: Job) -> str:
-        if job.train.max_pixels:
-            # It shrinks an image by itself, and the processor rounds once more: another size than the family's.
-            expected, remedy = "no limit of its own", "Leave it out, or export smaller images."
-            raise config_error("--max-pixels", "it with --to llama-factory", expected, remedy)
         job.json_lines(f"{job.name}.jsonl", _make_records(job))
         columns = {"messages": "messages", "images": "images"}
         info = {"file_name": f"{job.name}.jsonl", "formatting": "sharegpt", "columns": columns, "tags": _TAGS}

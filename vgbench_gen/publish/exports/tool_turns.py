@@ -13,7 +13,6 @@ from vgbench_gen.agent.calls import ToolCall
 from vgbench_gen.agent.replay import DialogueStep, TracedImage
 from vgbench_gen.agent.tool import ToolInput, tools
 from vgbench_gen.agent.tools.oracle import plan_calls, read_revealed
-from vgbench_gen.core.stand_ins import config_error
 from vgbench_gen.evaluation.background import reveal_shown
 from vgbench_gen.publish.export import Export, ExportRow, Job, exports
 from vgbench_gen.publish.exports.trajectories import describe_tools, make_messages
@@ -27,11 +26,10 @@ class ToolTurns(Export):
     """Writes `NAME.jsonl` and `images/`."""
 
     trains = True
+    # Calls have pixels of the stored images, and so must the question.
+    refuses = ("family", "max_pixels")
 
     def write(self, job: Job) -> str:
-        if job.train.family:
-            # Calls have pixels of the images as stored, and so must the question that they follow from.
-            raise config_error("--family", "it with --to tool-turns", "pixels of the stored images", "Leave it out.")
         file = f"{job.name}.jsonl"
         if not job.json_lines(file, _make_records(job)):
             remedy = "Take kinds about marked regions, points, objects, cameras or motions (--tasks)."

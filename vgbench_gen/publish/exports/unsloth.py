@@ -5,7 +5,6 @@ Images are parts of the messages, as in unsloth's own notebooks; its collator re
 
 from __future__ import annotations
 
-from vgbench_gen.core.stand_ins import config_error
 from vgbench_gen.publish.export import Export, Job, exports
 from vgbench_gen.publish.training_rows import make_typed_records
 from vgbench_gen.text.render import find_templates_root
@@ -22,12 +21,10 @@ class Unsloth(Export):
     """Writes `train.jsonl`, `train.py` and `images/`."""
 
     trains = True
+    # Its collator resizes an image before the processor does: not the family's size.
+    refuses = ("max_pixels",)
 
     def write(self, job: Job) -> str:
-        if job.train.max_pixels:
-            # Its collator resizes each image before the model's processor does: another size than the family's.
-            expected, remedy = "no limit of its own", "Leave it out, or export smaller images."
-            raise config_error("--max-pixels", "it with --to unsloth", expected, remedy)
         job.json_lines("train.jsonl", make_typed_records(job))
         script = (find_templates_root() / "exports" / "unsloth" / "train.py").read_text("utf-8")
         model = _MODELS.get(job.train.family, _MODELS["qwen2.5-vl"])

@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import count
 from typing import Any
 
-from vgbench_gen.core.stand_ins import config_error
 from vgbench_gen.publish.export import Export, ExportRow, Job, exports
 from vgbench_gen.publish.train_table import TABLE, write_table
 from vgbench_gen.publish.training_rows import make_messages
@@ -25,12 +24,10 @@ class Verl(Export):
     """Writes `data/train.parquet`, which holds the images, the reward and a README."""
 
     trains = True
+    # qwen_vl_utils rounds the sides before the processor shrinks them: not the family's size.
+    refuses = ("max_pixels",)
 
     def write(self, job: Job) -> str:
-        if job.train.max_pixels:
-            # qwen_vl_utils rounds the sides before the processor shrinks them: another size than the family's.
-            expected, remedy = "no limit of its own", "Leave it out, or export smaller images."
-            raise config_error("--max-pixels", "it with --to verl", expected, remedy)
         numbers = count()
         write_table(job, "verl", _COLUMNS, lambda row: _make_record(row, next(numbers), job.settings.system))
         return f"python -m verl.trainer.main_ppo data.train_files={TABLE} …, with the settings of README.md"
