@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
 from tests.agent.planner import WITHOUT_TOOL
 from tests.quality.conftest import Rows, all_rows, room
@@ -29,31 +30,30 @@ def read(out: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (out / "vgbench_set.jsonl").read_text("utf-8").splitlines()]
 
 
-def say(message: dict[str, Any]) -> str:
-    return "\n".join(part["text"] for part in message["content"] if part["type"] == "text")
-
-
 def test_calls_and_results_precede_the_rationale_and_the_answer(all_rows: Rows, dataset: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     assert main(["export", str(dataset), "--to", "tool-turns", "--rationale", "short", "--out", str(out)]) == 0
     rows, items = read(out), {item.id: item for item in all_rows.items}
     assert {row["id"] for row in rows} == {item.id for item in items.values() if item.task not in WITHOUT_TOOL}
     for row in rows:
-        item, (user, calling, *results, last) = items[row["id"]], row["messages"]
-        assert [one["role"] for one in row["messages"]] == ["user", "assistant", *["tool"] * len(results), "assistant"]
-        assert item.question in say(user)
-        assert [part["image"] for part in user["content"] if part["type"] == "image"] == row["images"]
+        item, (_, user, calling, *results, last) = items[row["id"]], row["messages"]
+        roles = ["system", "user", "assistant", *["tool"] * len(results), "assistant"]
+        assert [one["role"] for one in row["messages"]] == roles
+        assert item.question in user["content"]
+        assert [user["content"].count(sign) for sign in ("<image>", "image-")] == [len(row["images"])] * 2
+        for k, path in enumerate(row["images"]):
+            width, height = Image.open(out / path).size
+            assert f"image-{k} ({width} x {height} pixels): <image>" in user["content"]
         assert [one["tool_call_id"] for one in results] == [one["id"] for one in calling["tool_calls"]]
-        assert not calling["content"]
-        assert "error" not in "".join(map(say, results))
-        assert "cannot_tell" not in "".join(map(say, results))
-        assert say(last) == f"{write_rationale(item, 'short')}\n\nAnswer: {item.answer}"
-        assert "<answer>" not in json.dumps(row)
+        said = "".join(one["content"] for one in results)
+        assert "error" not in said
+        assert "cannot_tell" not in said
+        assert last["content"] == f"{write_rationale(item, 'short')}\n\nAnswer: {item.answer}"
         offered = {one["function"]["name"] for one in json.loads(row["tools"])}
         assert offered >= {one["function"]["name"] for one in calling["tool_calls"]}
-    depths = next(row for row in rows if row["task"] == "relative_depth")
-    said = json.loads(say(depths["messages"][2]))["depths"]
-    assert all(f"{depth:.2f} m" in say(depths["messages"][-1]) for depth in said)
+    depths = next(row["messages"] for row in rows if row["task"] == "relative_depth")
+    known = json.loads(depths[3]["content"])["depths"]
+    assert all(f"{depth:.2f} m" in depths[-1]["content"] for depth in known)
     made = json.loads((out / "export.json").read_text())
     assert made["questions"] == len(rows)
     assert made["left_out"] == {"no tool measures what they are about": len(items) - len(rows)}

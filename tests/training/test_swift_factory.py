@@ -14,13 +14,17 @@ import pytest
 from PIL import Image
 
 from tests.publish.exported import written
+from tests.quality.conftest import Rows, all_rows, room
 from tests.training import damage_llama_factory, damage_ms_swift
 from tests.training.damage import write_damaged
+from vgbench_gen.evaluation.base import benchmarks
 from vgbench_gen.evaluation.options import AskOptions
 from vgbench_gen.publish.export import export
+from vgbench_gen.store.shards import write_items
 from vgbench_gen.training.families import FAMILIES
 from vgbench_gen.training.options import TrainOptions
 
+__all__ = ["all_rows", "room"]
 pytestmark = [pytest.mark.harness, pytest.mark.timeout(1500)]  # they read three files a second
 ROOT = Path(__file__).resolve().parents[2]
 ENVIRONMENTS = Path(os.environ.get("VGBENCH_TRAINERS", ROOT))
@@ -58,6 +62,16 @@ def test_every_row_is_kept_at_the_size_of_its_family(trainer: str, family: str, 
     for row in rows:
         sizes = [FAMILIES[family].resize(Image.open(folder / path).size) for path in row["images"]]
         assert found["grids"][row["id"]] == [[1, height // patch_px, width // patch_px] for width, height in sizes]
+
+
+def test_tool_turns_are_kept_whole(all_rows: Rows, tmp_path: Path) -> None:
+    write_items(tmp_path / "set" / "items", all_rows.items, all_rows.media)
+    source = benchmarks["vgbench"].open(tmp_path / "set")
+    train = TrainOptions(rationale="short")
+    folder = export(source, "tool-turns", tmp_path / "out", AskOptions(prompt_set="final_line"), train=train).path
+    (found,) = judged("ms-swift", [folder], tmp_path / "work", "--family", "qwen2.5-vl")
+    assert found["kept"] == [row["id"] for row in rows_of(folder)]
+    assert not found["altered"] | found["dropped"] | found["raised"]
 
 
 @pytest.mark.parametrize("own", [False, True])

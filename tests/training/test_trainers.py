@@ -7,6 +7,7 @@ themselves; here no trainer is needed.
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -25,10 +26,12 @@ from tests.training.damaged import Damage, write_records
 from vgbench_gen.evaluation.base import Source
 from vgbench_gen.evaluation.options import AskOptions
 from vgbench_gen.publish.export import export
+from vgbench_gen.text.render import find_templates_root
 from vgbench_gen.training.families import find_family
 from vgbench_gen.training.lint import LintReport, lint
-from vgbench_gen.training.trainers import find_trainer
+from vgbench_gen.training.trainers import TRAINERS, find_trainer
 
+TOOLS = Path(__file__).parents[2] / "tools" / "trainers"
 Cases = Iterator[tuple[str, Path, str]]
 """(defect, a file or folder with a row that has it, what the trainer does)."""
 ELSEWHERE: dict[str, set[str]] = {
@@ -106,3 +109,11 @@ def test_the_lint_predicts_what_the_loader_does(source: Source, name: str, tmp_p
             wrong.add(defect)
     assert wrong == ELSEWHERE.get(name, set())
     assert sum(alike) >= 0.7 * len(alike)  # which of altered, dropped and raised
+
+
+@pytest.mark.parametrize("name", [name for name in TRAINERS if name != "chat-jsonl"])
+def test_the_page_of_an_export_names_the_version_that_its_loader_was_tried_with(name: str) -> None:
+    page = (find_templates_root() / "exports" / name / "README.md").read_text("utf-8")
+    (version,) = re.findall(r"Tried with [^.`]*? ([0-9a-f][0-9a-f.]+)\. `vgbench", " ".join(page.split()))
+    packages = TOOLS / f"{'energon' if name == 'webdataset' else name}.txt"
+    assert re.search(rf"(?:==|@){re.escape(version)}", packages.read_text("utf-8")), (version, packages)

@@ -123,6 +123,7 @@ TRAINERS = {
             _RAISED | _give("raised", *_MARKS, "long_picture", "no_answer") | _give("dropped", "too_long"),
             "--max_length",
             1024,
+            131_072,
             layouts=("places",),
         ),
     )

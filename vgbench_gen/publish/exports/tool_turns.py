@@ -9,16 +9,17 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from vgbench_gen.agent.calls import ToolCall
-from vgbench_gen.agent.replay import DialogueStep, TracedImage
+from vgbench_gen.agent.run import write_observation
 from vgbench_gen.agent.tool import ToolInput, tools
 from vgbench_gen.agent.tools.oracle import plan_calls, read_revealed
+from vgbench_gen.agent.workers import Observation
 from vgbench_gen.evaluation.background import reveal_shown
 from vgbench_gen.publish.export import Export, ExportRow, Job, exports
-from vgbench_gen.publish.exports.trajectories import describe_tools, make_messages
-from vgbench_gen.publish.training_rows import describe_row
+from vgbench_gen.publish.exports.trajectories import describe_tools
+from vgbench_gen.publish.training_rows import describe_row, protect
 from vgbench_gen.store.files import dataset_error
 from vgbench_gen.tasks.row_evidence import UNREADABLE
+from vgbench_gen.training.training_files import MARK
 
 
 @exports.register("tool-turns")
@@ -30,47 +31,44 @@ class ToolTurns(Export):
     refuses = ("family", "max_pixels")
 
     def write(self, job: Job) -> str:
-        file = f"{job.name}.jsonl"
-        if not job.json_lines(file, _make_records(job)):
+        if not job.json_lines(f"{job.name}.jsonl", _make_records(job)):
             remedy = "Take kinds about marked regions, points, objects, cameras or motions (--tasks)."
             raise dataset_error(job.source.folder, "no question that a tool helps with", "one at least", remedy)
         job.template("tool-turns/README.md", "README.md")
-        return f"{file} has one conversation per line; image paths are relative to its folder"
+        return f"swift sft --dataset {job.name}.jsonl …, with the settings of README.md"
 
 
 def _make_records(job: Job) -> Iterator[dict[str, Any]]:
     described = describe_tools(key for key in tools.names() if tools[key].tier == "oracle")
     for row in job.rows():
         try:
-            steps = _call_tools(row)
+            calls, results = _call_tools(row)
         except UNREADABLE:
-            steps = []
-        if not steps:
+            calls, results = [], []
+        if not calls:
             job.leave_out("no tool measures what they are about")
             continue
-        text = row.asked.text
-        images = [TracedImage(f"image-{k}", path, job.find_size(row.item, k)) for k, path in enumerate(row.images)]
-        dialogue = [
-            DialogueStep("question", text, images=tuple(images)),
-            *steps,
-            DialogueStep("core", row.reply, "last"),
+        sizes = [job.find_size(row.item, k) for k in range(len(row.images))]
+        shown = "".join(f"image-{k} ({size[0]} x {size[1]} pixels): {MARK}\n" for k, size in enumerate(sizes))
+        start = [{"role": "system", "content": protect(job.settings.system)}] if job.settings.system else []
+        messages = [
+            *start,
+            {"role": "user", "content": shown + protect(row.asked.text)},
+            {"role": "assistant", "content": "", "tool_calls": calls},
+            *results,
+            {"role": "assistant", "content": protect(row.reply)},
         ]
-        yield {
-            **describe_row(row),
-            "answer": row.asked.item.answer,
-            "messages": make_messages(dialogue, {image.name: image.digest for image in images}, ""),
-            "images": list(row.images),
-            "tools": described,
-        }
+        yield {**describe_row(row), "messages": messages, "images": list(row.images), "tools": described}
 
 
-def _call_tools(row: ExportRow) -> list[DialogueStep]:
-    """One turn with all calls, and their results; none where no tool measures what the question is about."""
-    evidence = reveal_shown(row.asked)
-    found = list[DialogueStep]()
-    for key, arguments in plan_calls(read_revealed(evidence)):
-        tool = tools[key]
-        result = tool.run(ToolInput(tool.Arguments.model_validate_json(json.dumps(arguments)), (), evidence=evidence))
-        found.append(DialogueStep("tool", call=ToolCall(tool.name, arguments), values=result.values))
-    calls = tuple(step.call for step in found if step.call is not None)
-    return [DialogueStep("core", role="planner", calls=calls), *found] if found else []
+def _call_tools(row: ExportRow) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Calls, and messages with their results; none where no tool measures what the question is about."""
+    evidence, calls, results = reveal_shown(row.asked), list[dict[str, Any]](), list[dict[str, Any]]()
+    for number, (key, arguments) in enumerate(plan_calls(read_revealed(evidence))):
+        tool, said = tools[key], json.dumps(arguments)
+        found = tool.run(ToolInput(tool.Arguments.model_validate_json(said), (), evidence=evidence))
+        name = f"call-{number}"
+        calls.append({"id": name, "type": "function", "function": {"name": tool.name, "arguments": said}})
+        text = write_observation(Observation(tool.name, arguments, found.values))
+        results.append({"role": "tool", "content": text, "tool_call_id": name})
+    return calls, results

@@ -161,7 +161,7 @@ def make_messages(steps: Sequence[DialogueStep], images: Mapping[str, str], answ
     Args:
         steps: from `replay`.
         images: name in the trace -> path.
-        answer: added in tags at the end, unless the last message has them; "" for none.
+        answer: the agent's answer.
     """
     question, *later_steps = steps
     messages = [_make_message("user", [*_show_images(question.images, images), _make_text(question.text)])]
@@ -189,7 +189,7 @@ def make_messages(steps: Sequence[DialogueStep], images: Mapping[str, str], answ
             messages.append(_make_result(tool_call["id"], call, images))
     if messages[-1]["role"] != "assistant":
         messages.append(_make_message("assistant", []))
-    if answer and not any(has_answer(part["text"] or "") for part in messages[-1]["content"]):
+    if not any(has_answer(part["text"] or "") for part in messages[-1]["content"]):
         messages[-1]["content"].append(_make_text(f"<answer>{answer}</answer>"))
     return messages
 
