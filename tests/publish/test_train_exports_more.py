@@ -101,7 +101,7 @@ def as_bytes(image: bytes | Path) -> bytes:
 @pytest.mark.parametrize("to", ALL)
 def test_readme_names_the_family_and_holds_no_slot(source: Source, to: str, tmp_path: Path) -> None:
     words = (made(source, to, tmp_path / to, family="qwen3-vl") / "README.md").read_text("utf-8")
-    assert "the model family: qwen3-vl" in words
+    assert "written for qwen3-vl: train only models of that family" in words
     assert "{{" not in words
 
 

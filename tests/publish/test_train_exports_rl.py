@@ -180,7 +180,7 @@ def test_a_readme_has_no_open_slots(source: Source, to: str, tmp_path: Path) -> 
         folder = made(source, to, tmp_path, family=family)
         readme = " ".join((folder / "README.md").read_text("utf-8").split())
         assert "{{" not in readme
-        assert f"model family: {family or 'none'} " in readme
+        assert (f"written for {family}:" if family else "in pixels of the image files:") in readme
         assert "8 questions in `data/train.parquet`" in readme
         assert "at most 5 images" in readme
         # With a list of data files in its head, `datasets` loads what it once read of a folder of the same name.

@@ -108,7 +108,7 @@ def test_a_readme_has_no_open_slots_and_names_the_family(source: Source, to: str
     for family in ("", "qwen3-vl"):
         readme = (made(source, to, tmp_path, family=family) / "README.md").read_text("utf-8")
         assert "{{" not in readme
-        assert f"model family: {family or 'none'} " in readme
+        assert (f"written for {family}:" if family else "in pixels of the image files:") in readme
         assert f"8 questions in `{NAME}.jsonl`" in readme
 
 

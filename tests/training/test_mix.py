@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import combinations
@@ -396,13 +397,23 @@ def test_a_wrong_file_is_one_line(place: Path, capsys: pytest.CaptureFixture[str
     assert not (place / "out").exists()
 
 
-def test_folders_that_no_mixture_wrote_are_left_alone(place: Path) -> None:
+def test_files_that_no_mixture_wrote_are_left_alone(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (place / "mix.toml").write_text(GOOD)
     (place / "out").mkdir()
     (place / "out/notes.txt").write_text("mine")
     assert main(["mix", str(place / "mix.toml"), "--out", str(place / "out")]) == 2
     assert main(["mix", str(place / "mix.toml"), "--out", str(place / "mix.toml")]) == 2
     assert (place / "out/notes.txt").read_text() == "mine"
+    assert main(["mix", str(place / "mix.toml"), "--out", str(place / "m")]) == 0
+    assert main(["mix", str(place / "mix.toml"), "--out", str(place / "m")]) == 0
+    for name, strange in (("train-trl/output/model", "train-trl"), ("train/replies/a.jsonl", "train/replies")):
+        (place / "m" / name).parent.mkdir(parents=True)
+        (place / "m" / name).write_text("mine")
+        capsys.readouterr()
+        assert main(["mix", str(place / "mix.toml"), "--out", str(place / "m")]) == 2
+        assert f"{strange}, which no mixture wrote" in capsys.readouterr().err
+        assert (place / "m" / name).read_text() == "mine"
+        shutil.rmtree(place / "m" / strange)
 
 
 def test_images_that_are_not_there_are_asked_for(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

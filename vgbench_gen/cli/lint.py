@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from vgbench_gen.training.canary import CanaryVerdict
     from vgbench_gen.training.lint import LintReport
     from vgbench_gen.training.options import TrainOptions
+    from vgbench_gen.training.trainers import Trainer
 
 
 @verb("lint", "Share", "vgbench lint build/train-llama-factory")
@@ -52,7 +53,7 @@ def lint(
     from vgbench_gen.training.guards import read_guard
     from vgbench_gen.training.lint import LintReport, lint, load_tokenizer
     from vgbench_gen.training.mend import write_mended
-    from vgbench_gen.training.trainers import TRAINERS, find_trainer
+    from vgbench_gen.training.trainers import ANY_LENGTH, TRAINERS, find_trainer
 
     made_for, settings = _read_export(file)
     reader = find_trainer(trainer or (made_for if made_for in TRAINERS else "chat-jsonl"))
@@ -80,7 +81,7 @@ def lint(
     if as_json:
         print_json(_describe(report, reader.name, seen_by.name) | ({"fix": list(mended)} if mended else {}))
     else:
-        _print_report(report, reader.name, reader.setting, seen_by.name, estimated=tokenizer is None)
+        _print_report(report, reader, seen_by.name, estimated=tokenizer is None, is_open=limit == ANY_LENGTH)
         if mended:
             print(f"{fix}: {mended[0]} rows, {mended[1]} left out. Lint it again.")
     if not report.clean:
@@ -119,13 +120,15 @@ def _describe(report: LintReport, trainer: str, family: str) -> dict[str, Any]:
     }
 
 
-def _print_report(report: LintReport, trainer: str, setting: str, family: str, estimated: bool) -> None:
+def _print_report(report: LintReport, trainer: Trainer, family: str, estimated: bool, is_open: bool) -> None:
+    """Print a report; is_open: whether the limit of tokens is still to be set."""
     from vgbench_gen.training.lint import REMEDIES
 
     fates = ", ".join(f"{count} {fate}" for fate, count in sorted(report.fates.items()))
-    print(f"{report.rows} rows, by {trainer}: {fates}")
+    print(f"{report.rows} rows, by {trainer.name}: {fates}")
     about = " (text estimated)" if estimated else ""
-    told = f"; set {setting} to that at least" if "too_long" in report.defects and setting else ""
+    is_asked = trainer.setting and (is_open or "too_long" in report.defects)
+    told = f"; set {trainer.setting} to that at least" if is_asked else ""
     print(f"longest row: {report.most_tokens} tokens by {family}{about}{told}")
     print(f"{report.pictures} pictures, of which {report.alike} look like another one")
     for column, kinds in report.mixed.items():

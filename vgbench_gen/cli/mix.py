@@ -53,7 +53,7 @@ def mix(
 
 def _list_notes(record: dict[str, Any]) -> Iterator[str]:
     for part, counts in record["parts"].items():
-        yield f"{part}: {counts['rows']} rows from {counts['rooms']} rooms"
+        yield f"{part}: {counts['rows']} rows; rooms: {counts['rooms']}"
     for label, source in record["sources"].items():
         left = ", ".join(f"{count} {reason}" for reason, count in source["left_out"].items())
         yield f"{label}: {source['taken']} of {source['rows']} rows taken; left out: {left or 'none'}"

@@ -138,21 +138,27 @@ class Job:
             found = f"{len(missing)} images missing ({', '.join(missing[:3])})"
             raise dataset_error(self.source.folder, found, "all of them", "Name their folder with --images.")
 
-    def rows(self) -> Iterator[ExportRow]:
-        """Yield every question in the order of the dataset, after its images are written to the folder."""
+    def rows(self, refuse: Callable[[Asked], str] = lambda asked: "") -> Iterator[ExportRow]:
+        """Yield every question in the order of the dataset, after its images are written to the folder.
+
+        refuse: says why a question is left out; "" where it is not.
+        """
         total = self.total
         for done, (item, built) in enumerate(self._questions.walk(self.settings), start=1):
+            self.progress(done, total)
+            if problem := refuse(built):
+                self._leave_out(problem)
+                continue
             images = tuple(self.lay(shown.item, shown.k) for shown in built.images)
             self._benchmarks.add(item.benchmark)
             try:
                 asked, rationale = self._rewrite(item, built), self._explain(item)
             except ConfigError as error:
-                self.leave_out(make_one_line(str(error).replace(item.id, "…")))
+                self._leave_out(make_one_line(str(error).replace(item.id, "…")))
             else:
                 yield ExportRow(item, asked, images, write_reply(asked, rationale))
-            self.progress(done, total)
 
-    def leave_out(self, reason: str) -> None:
+    def _leave_out(self, reason: str) -> None:
         """Count a row that is not written."""
         self.left_out[reason] += 1
         self.total -= 1
@@ -209,13 +215,26 @@ class Job:
         return count
 
     def template(self, file: str, target: str, **slots: str) -> None:
-        """Write a file of `templates/exports/`; in Markdown, `name`, `questions`, `prompts` and `slots` are filled."""
+        """Write a file of `templates/exports/`; in Markdown, slots are filled."""
         words = (find_templates_root() / "exports" / file).read_text("utf-8")
         if target.endswith(".md"):
             slots |= {"name": self.name, "questions": str(self.total), "prompts": self.options.prompt_set}
-            slots |= {"family": self.train.family or "none"}
+            slots |= {"written": self._describe_writing()}
             words = _SLOT.sub(lambda match: slots[match.group(1)], words)
         self.text(target, words)
+
+    def _describe_writing(self) -> str:
+        """How training rows are written, a sentence on each line."""
+        family, rationale = self.train.family, self.train.rationale
+        points = f"are written for {family}: train only models of that family on them" if family else ""
+        lines = [
+            f"Points of images {points or 'are in pixels of the image files: for a model, export with `--family`'}."
+        ]
+        if rationale != "none":
+            lines.append(f"A {rationale} rationale comes before each answer.")
+        if self.settings.system:
+            lines.append("Rows begin with a system prompt, with which the model is to be asked as well.")
+        return "\n".join(lines)
 
     def scorer(self) -> None:
         """Write the package `vgbench_scorer`, which scores replies without this package.

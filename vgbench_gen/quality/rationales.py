@@ -22,6 +22,8 @@ def list_texts(item: Item, length: Length, exact: bool = False) -> tuple[list[st
         ConfigError: there are no rationales of the row's task, or in its language.
         DatasetError, GeometryError, LookupError, ValueError: the row's evidence is damaged.
     """
+    if item.task not in tasks:
+        raise config_error(f"task {item.task!r}", "no rationales", "a kind of ours, which have some", "Leave them out.")
     template, language = find_origin(item.template_id)
     if language != "en":
         where, expected = f"item {item.id}", "one in English, as rationales are"

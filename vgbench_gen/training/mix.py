@@ -63,9 +63,7 @@ def write_mix(
         QuotasNotMet: a recipe cannot be built.
     """
     mix, text = load_toml(path, Mix), read_text(path, "a TOML file", config_error, MAX_CONFIG_BYTES)
-    names = {entry.name for entry in out.iterdir()} if out.is_dir() else {""} if out.exists() else set()
-    if MIX not in names and names - {BUILDS}:
-        raise dataset_error(out, "files that no mixture wrote", "a new folder, or a mixture", "Give another --out.")
+    _check_only_ours(out)
     inputs = _Inputs(mix, path.parent, out / BUILDS, workers, progress)
     chosen = choose_rows(mix, {name: one.rows for name, one in inputs.sources.items()}, inputs.rooms, inputs.guarded)
     record = {"mix": text, "code": code_version(), **inputs.describe(chosen)}
@@ -79,6 +77,17 @@ def write_mix(
         if (out / BUILDS).is_dir():
             (out / BUILDS).rename(folder / BUILDS)
     return record
+
+
+def _check_only_ours(out: Path) -> None:
+    """Raise DatasetError where `out` holds what no mixture wrote and would be lost: exports, replies to a part."""
+    entries = list(out.iterdir()) if out.is_dir() else [out] if out.exists() else []
+    parts = [entry for entry in entries if (out / MIX).is_file() and (entry / "items").is_dir()]
+    inside = [entry for part in parts for entry in part.iterdir() if entry.name not in ("items", MANIFEST)]
+    strange = [entry for entry in entries if entry.name not in (MIX, BUILDS) and entry not in parts] + inside
+    if strange:
+        found, remedy = f"{min(strange)}, which no mixture wrote", "Move it, or give another --out."
+        raise dataset_error(out, found, "a new folder, or a mixture and nothing else", remedy)
 
 
 # --- what there is --------------------------------------------------------------------------------------------------

@@ -12,6 +12,8 @@ from typing import Literal
 
 from vgbench_gen.core.errors import UnknownNameError
 
+ANY_LENGTH = 1 << 30
+"""`exported_tokens` of a trainer whose setting an export's README asks to be as long as the longest row."""
 Fate = Literal["kept", "altered", "dropped", "raised"]
 """What becomes of a row; altered: something else is trained than what the row says."""
 
@@ -101,9 +103,10 @@ TRAINERS = {
         Trainer("verifiers", _RAISED | _give("raised", *_MARKS), layouts=("parts",)),
         Trainer(
             "verl",
-            _give("dropped", *_RAISED, *_MARKS, "stray_mark", "long_picture", "too_long") | _give("raised", *_PICTURES),
+            _RAISED | _give("raised", *_MARKS, "stray_mark", "long_picture", "too_long"),
             "data.max_prompt_length",
-            1024,
+            512,
+            ANY_LENGTH,
             prompt_alone=True,
             layouts=("marks",),
         ),
@@ -114,7 +117,8 @@ TRAINERS = {
             | _give("altered", "marks_under")
             | _give("dropped", "too_long"),
             "data.max_prompt_length",
-            1024,
+            2048,
+            ANY_LENGTH,
             prompt_alone=True,
             layouts=("marks",),
         ),

@@ -15,6 +15,7 @@ class EasyR1(Export):
     """Writes `data/train.parquet`, which holds the images, the reward and a README."""
 
     trains = True
+    refuses = ("rationale",)  # only the prompt is shown
 
     def write(self, job: Job) -> str:
         write_table(job, "easyr1", _COLUMNS, lambda row: _make_record(row, job.settings.system))

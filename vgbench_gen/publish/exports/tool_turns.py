@@ -14,7 +14,8 @@ from vgbench_gen.agent.tool import ToolInput, tools
 from vgbench_gen.agent.tools.oracle import plan_calls, read_revealed
 from vgbench_gen.agent.workers import Observation
 from vgbench_gen.evaluation.background import reveal_shown
-from vgbench_gen.publish.export import Export, ExportRow, Job, exports
+from vgbench_gen.evaluation.prompting import Asked
+from vgbench_gen.publish.export import Export, Job, exports
 from vgbench_gen.publish.exports.trajectories import describe_tools
 from vgbench_gen.publish.training_rows import describe_row, protect
 from vgbench_gen.store.files import dataset_error
@@ -40,16 +41,10 @@ class ToolTurns(Export):
 
 def _make_records(job: Job) -> Iterator[dict[str, Any]]:
     described = describe_tools(key for key in tools.names() if tools[key].tier == "oracle")
-    for row in job.rows():
-        try:
-            calls, results = _call_tools(row)
-        except UNREADABLE:
-            calls, results = [], []
-        if not calls:
-            job.leave_out("no tool measures what they are about")
-            continue
+    for row in job.rows(refuse=lambda asked: "" if _list_calls(asked) else "no tool measures what they are about"):
         sizes = [job.find_size(row.item, k) for k in range(len(row.images))]
         shown = "".join(f"image-{k} ({size[0]} x {size[1]} pixels): {MARK}\n" for k, size in enumerate(sizes))
+        calls, results = _call_tools(row.asked)
         start = [{"role": "system", "content": protect(job.settings.system)}] if job.settings.system else []
         messages = [
             *start,
@@ -61,10 +56,17 @@ def _make_records(job: Job) -> Iterator[dict[str, Any]]:
         yield {**describe_row(row), "messages": messages, "images": list(row.images), "tools": described}
 
 
-def _call_tools(row: ExportRow) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Calls, and messages with their results; none where no tool measures what the question is about."""
-    evidence, calls, results = reveal_shown(row.asked), list[dict[str, Any]](), list[dict[str, Any]]()
-    for number, (key, arguments) in enumerate(plan_calls(read_revealed(evidence))):
+def _list_calls(asked: Asked) -> list[tuple[str, dict[str, Any]]]:
+    try:
+        return plan_calls(read_revealed(reveal_shown(asked)))
+    except UNREADABLE:
+        return []
+
+
+def _call_tools(asked: Asked) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Calls, and messages with their results."""
+    evidence, calls, results = reveal_shown(asked), list[dict[str, Any]](), list[dict[str, Any]]()
+    for number, (key, arguments) in enumerate(_list_calls(asked)):
         tool, said = tools[key], json.dumps(arguments)
         found = tool.run(ToolInput(tool.Arguments.model_validate_json(said), (), evidence=evidence))
         name = f"call-{number}"

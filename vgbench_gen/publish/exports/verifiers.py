@@ -16,6 +16,7 @@ class Verifiers(Export):
     """Writes the module `NAME.py`, `pyproject.toml`, `train.jsonl`, `images/` and the scorer."""
 
     trains = True
+    refuses = ("rationale",)  # only the prompt is shown
 
     def write(self, job: Job) -> str:
         job.json_lines("train.jsonl", make_typed_records(job))

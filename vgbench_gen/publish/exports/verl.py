@@ -25,7 +25,7 @@ class Verl(Export):
 
     trains = True
     # qwen_vl_utils rounds the sides before the processor shrinks them: not the family's size.
-    refuses = ("max_pixels",)
+    refuses = ("max_pixels", "rationale")
 
     def write(self, job: Job) -> str:
         numbers = count()
