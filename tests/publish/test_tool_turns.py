@@ -14,7 +14,7 @@ from tests.agent.planner import WITHOUT_TOOL
 from tests.quality.conftest import Rows, all_rows, room
 from vgbench_gen.cli.main import main
 from vgbench_gen.store.shards import write_items
-from vgbench_gen.training.rationales import write_rationale
+from vgbench_gen.training.rationales import make_rationale
 
 __all__ = ["all_rows", "room"]
 
@@ -48,7 +48,7 @@ def test_calls_and_results_precede_the_rationale_and_the_answer(all_rows: Rows, 
         said = "".join(one["content"] for one in results)
         assert "error" not in said
         assert "cannot_tell" not in said
-        assert last["content"] == f"{write_rationale(item, 'short')}\n\nAnswer: {item.answer}"
+        assert last["content"] == f"{make_rationale(item, 'short')[0]}\n\nAnswer: {item.answer}"
         offered = {one["function"]["name"] for one in json.loads(row["tools"])}
         assert offered >= {one["function"]["name"] for one in calling["tool_calls"]}
     depths = next(row["messages"] for row in rows if row["task"] == "relative_depth")

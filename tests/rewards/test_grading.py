@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -168,31 +166,26 @@ def test_units_and_notations_earn_the_same(case: Case, replies: tuple[str, ...])
     assert scores[0] > 0
 
 
-@given(
-    truth=st.floats(0.05, 500), near=st.floats(0, 3), far=st.floats(0, 3), tolerance=st.sampled_from([1.05, 1.25, 2.0])
-)
-def test_a_number_that_is_farther_off_never_earns_more(truth: float, near: float, far: float, tolerance: float) -> None:
+@given(truth=st.floats(0.05, 500), near=st.floats(0, 3), far=st.floats(0, 3))
+def test_a_number_that_is_farther_off_never_earns_more(truth: float, near: float, far: float) -> None:
     near, far = sorted((near, far))
     solution = write(replace(DEPTH, truth=f"{truth:.9f} meters"))
     for sign in (1, -1):
         better, worse = (
-            grade_reply(f"Answer: {truth * math.exp(sign * error):.9f} meters", solution, tolerance)
-            for error in (near, far)
+            grade_reply(f"Answer: {truth * math.exp(sign * error):.9f} meters", solution) for error in (near, far)
         )
         assert better.score >= worse.score - 1e-6
         assert better.accuracy >= worse.accuracy
-        assert better.accuracy == (near < math.log(tolerance)) or abs(near - math.log(tolerance)) < 1e-6
+        assert better.accuracy == (near < math.log(1.25)) or abs(near - math.log(1.25)) < 1e-6
 
 
 def test_credit_ends_at_the_square_of_the_tolerance() -> None:
-    def earn(factor: float, **options: Any) -> float:
-        return grade_reply(f"{2.3 * factor:.6f} meters", write(DEPTH), **options).score
+    def earn(factor: float) -> float:
+        return grade_reply(f"{2.3 * factor:.6f} meters", write(DEPTH)).score
 
     assert (earn(1.249), earn(1 / 1.249)) == (1, 1)
     assert earn(1.25 * 1.25**0.5) == pytest.approx(0.5, abs=1e-5)
     assert (earn(1.5626), earn(1 / 1.5626), earn(100)) == (0, 0, 0)
-    assert earn(1.9, tolerance=2.0) == 1
-    assert earn(2 * 2**0.5, tolerance=2.0) == pytest.approx(0.5, abs=1e-5)
     zero = write(replace(ANGLE, truth="0 degrees"))
     assert [grade_reply(said, zero).score for said in ("0 degrees", "5 degrees")] == [1, 0]
     assert grade_reply("0 m", write(DEPTH)).score == grade_reply("-2.3 m", write(DEPTH)).score == 0
@@ -237,20 +230,9 @@ def test_verdicts_are_those_of_the_scorer() -> None:
     assert 0 < hacks <= MOST_HACKS * right
 
 
-def test_a_solution_survives_tables(items: list[Item]) -> None:
-    item = next(one for one in items if one.question_type == "multi-choice")
-    text = write_solution(item)
-    mapping = json.loads(text)
-    mapping["options"] |= {"E": None, "F": None}  # Arrow: the letters of other rows
-    assert grade_reply(item.answer, mapping) == grade_reply(item.answer, text)
-    assert grade_reply("E", mapping).score == 0
-
-
 @pytest.mark.parametrize(
     "solution", ["", "B", "[]", "{}", '{"benchmark": 3}', '{"options": [1]}', "null", "[" * 100_000]
 )
 def test_what_is_no_solution_is_said_in_one_line(solution: str) -> None:
     with pytest.raises(CaseError, match=r"solution|ground_truth|question_type"):
         grade_reply("B", solution)
-    with pytest.raises(CaseError, match=r"tolerance: found 1.0; expected a factor above 1"):
-        grade_reply("B", write(CHOICE), tolerance=1.0)

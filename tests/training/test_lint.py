@@ -19,14 +19,12 @@ from tests.store.examples import textured
 from vgbench_gen.cli.main import main
 from vgbench_gen.core.errors import ConfigError, DatasetError
 from vgbench_gen.store.pictures import encode_jpeg
-from vgbench_gen.training import lint as lint_module
 from vgbench_gen.training.families import find_family
 from vgbench_gen.training.guards import read_guard
 from vgbench_gen.training.lint import REMEDIES, LintedRow, LintReport, estimate_tokens, lint
 from vgbench_gen.training.looks import count_copies
 from vgbench_gen.training.mend import write_mended
 from vgbench_gen.training.trainers import Trainer, find_trainer
-from vgbench_gen.training.training_files import Sample, TrainingPicture
 
 PLAIN = Trainer("plain", setting="max_length", most_tokens=4000)
 Rows = list[dict[str, Any]]
@@ -55,10 +53,8 @@ def write(folder: Path, rows: Rows, name: str = "train.jsonl") -> Path:
 
 def look(path: Path, **options: Any) -> tuple[LintReport, dict[str, LintedRow]]:
     """The report, and the rows with defects by id."""
-    report = LintReport()
-    rows = [row for _, row in lint(path, PLAIN, find_family("qwen2.5-vl"), report=report, **options)]
-    assert len(rows) == report.rows
-    return report, {row.id: row for row in rows if row.defects}
+    report = lint(path, PLAIN, find_family("qwen2.5-vl"), keep_all=True, **options)
+    return report, {row.id: row for row in report.damaged}
 
 
 def ask(text: str) -> list[dict[str, str]]:
@@ -110,7 +106,7 @@ def test_each_defect_is_found_in_its_row_alone(tmp_path: Path) -> None:
     found = {name: set(row.defects) for name, row in bad.items() if name}
     assert found == wanted
     assert report.defects["unreadable"] == 2
-    assert report.examples["missing_picture"][0].place == "train.jsonl, row 13"
+    assert next(row for row in report.damaged if "missing_picture" in row.defects).place == "train.jsonl, row 13"
     assert report.mixed == {"images": ["a list", "text"], "messages[].content": ["a number", "text"]}
 
 
@@ -225,15 +221,14 @@ def test_a_mended_copy_is_clean(tmp_path: Path) -> None:
     rows.append(make_row(tmp_path, 21) | {"level": 3})
     rows.append(make_row(tmp_path, 22) | {"level": "3"})
     path = write(tmp_path, rows)
-    report, bad = look(path)
-    places = {row.place: row for row in bad.values()}
-    kept, left_out = write_mended(path, tmp_path / "mended.jsonl", places, report.mixed)
+    report, _ = look(path)
+    kept, left_out = write_mended(path, tmp_path / "mended.jsonl", report)
     assert kept + left_out == len(rows)
-    again, bad = look(tmp_path / "mended.jsonl")
+    again, _ = look(tmp_path / "mended.jsonl")
     assert again.clean, (again.defects, again.mixed)
     assert again.rows == kept == 5  # no_list, absolute_path, and the three of the end
     with pytest.raises(ConfigError, match="mended"):
-        write_mended(path, tmp_path / "mended.jsonl", places, report.mixed)
+        write_mended(path, tmp_path / "mended.jsonl", report)
 
 
 def test_hostile_files_cost_no_more_than_a_message(tmp_path: Path) -> None:
@@ -295,7 +290,7 @@ def test_a_row_that_cannot_be_mended_is_left_out(tmp_path: Path) -> None:
     path = write(tmp_path, rows)
     report, bad = look(path)
     assert {name: set(row.defects) for name, row in bad.items()} == {"r2": {"marks_under"}}
-    assert write_mended(path, tmp_path / "out.jsonl", {bad["r2"].place: bad["r2"]}, report.mixed) == (1, 1)
+    assert write_mended(path, tmp_path / "out.jsonl", report) == (1, 1)
 
 
 @pytest.mark.parametrize("manifest", ["3", "[]", '{"to": [], "train": 3}', '{"to": "trl", "train": {"a": 7}}', "{"])
@@ -306,7 +301,11 @@ def test_a_damaged_manifest_is_as_none(tmp_path: Path, manifest: str, capsys: py
     assert "2 rows, by chat-jsonl: 2 kept" in capsys.readouterr().out
 
 
-def test_batches_hold_few_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lint_module, "_BATCH_BYTES", 100)
-    samples = iter([Sample("", "", {}, pictures=(TrainingPicture(data=b"x" * 60),)) for _ in range(5)])
-    assert [len(batch) for batch in iter(lambda: lint_module._take_batch(samples), [])] == [2, 2, 1]
+def test_a_report_keeps_the_first_rows_of_each_defect(tmp_path: Path) -> None:
+    rows = [make_row(tmp_path, k) | {"split": "test"} for k in range(20)]
+    rows[11]["messages"] = ask("What is this?")
+    path = write(tmp_path, rows)
+    report = lint(path, PLAIN, find_family("qwen2.5-vl"))
+    assert report.defects == {"test_room": 20, "marks_under": 1}
+    assert [row.id for row in report.damaged] == [rows[k]["id"] for k in (0, 1, 2, 11)]
+    assert len(lint(path, PLAIN, find_family("qwen2.5-vl"), keep_all=True).damaged) == 20

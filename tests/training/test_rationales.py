@@ -26,7 +26,6 @@ from vgbench_gen.evaluation.scoring import make_case, score
 from vgbench_gen.pipeline.measure import measure_task, store_pictures
 from vgbench_gen.pipeline.question import QuestionRejectedError, make_question
 from vgbench_gen.pipeline.rows import question_rows
-from vgbench_gen.quality.rationales import find_rationale_problems
 from vgbench_gen.store.dataset import load
 from vgbench_gen.store.media import MediaStore
 from vgbench_gen.store.picture_cache import PictureCache
@@ -36,7 +35,7 @@ from vgbench_gen.tasks.row_evidence import RowEvidence, list_names, rebuild_fact
 from vgbench_gen.text.numbers import _NUMBER, number_tokens
 from vgbench_gen.text.render import find_templates_root
 from vgbench_gen.text.steps import LENGTHS, Length, Pen, _load_file, find_difference, list_rationales
-from vgbench_gen.training.rationales import make_rationale, write_rationale
+from vgbench_gen.training.rationales import find_rationale_problem, list_texts, make_rationale
 
 Capture = pytest.CaptureFixture[str]
 TWO_WAYS = [name for name in NAMES if tasks[name] is not tasks[name].in_notation("matrix")]
@@ -90,7 +89,7 @@ def test_rationales_of_all_forms_hold_and_name_the_answer(name: str, rows: dict[
         for length in LENGTHS:
             text, problem = make_rationale(item, length)
             assert not problem, (item.question, text)
-            assert text == write_rationale(item, length)
+            assert text in list_texts(item, length)[0]
             last = re.split(r"(?<=[.:]) ", text)[-1] if item.question_type == "judgment" else text.rpartition(". ")[2]
             assert item.answer in text
             assert item.answer.rstrip(".") in last or item.question_type != "judgment"
@@ -103,27 +102,27 @@ def test_rationales_of_all_forms_hold_and_name_the_answer(name: str, rows: dict[
 @pytest.mark.parametrize("name", [*NAMES, *(f"{name}, matrix" for name in TWO_WAYS)])
 def test_every_changed_digit_is_found(name: str, rows: dict[str, list[Item]]) -> None:
     for item in rows[name][:4]:
-        text = write_rationale(item, "long")
+        text = make_rationale(item, "long")[0]
         for match in _NUMBER.finditer(text):
             for place in range(match.start(), match.end()):
                 if text[place].isdigit():
                     digit = str((int(text[place]) + 1 + place % 9) % 10)
                     changed = text[:place] + digit + text[place + 1 :]
-                    assert find_rationale_problems(item, changed), (match[0], changed)
+                    assert find_rationale_problem(item, changed), (match[0], changed)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_exchanged_words_are_found(name: str, rows: dict[str, list[Item]]) -> None:
     for item in rows[name]:
-        text = write_rationale(item, "long")
+        text = make_rationale(item, "long")[0]
         for one, other in OPPOSITES:
             turned = re.sub(rf"\b(?:{one}|{other})\b", lambda found: other if found[0] == one else one, text)  # noqa: B023
             # Nothing is 0.00 m to the left of another thing, or to the right.
-            assert turned == text or find_rationale_problems(item, turned) or re.search(r"\b0\.00 m", text), turned
+            assert turned == text or find_rationale_problem(item, turned) or re.search(r"\b0\.00 m", text), turned
         if item.question_type == "multi-choice":
             letter = next(one for one in ALPHABET if one != item.answer)
-            assert find_rationale_problems(item, text.replace(f"option {item.answer}", f"option {letter}"))
-            assert find_rationale_problems(replace(item, answer=letter), text)
+            assert find_rationale_problem(item, text.replace(f"option {item.answer}", f"option {letter}"))
+            assert find_rationale_problem(replace(item, answer=letter), text)
 
 
 def test_a_number_may_only_differ_by_its_rounding() -> None:
@@ -270,9 +269,8 @@ def match_orders(item: Item, text: str) -> bool:
     orders = re.search(r"From left to right there are ([a-z, ]+), and from near to far ([a-z, ]+)\.", text)
     orders = orders or re.search(r"order ([a-z, ]+) from left to right and ([a-z, ]+) from bottom to top\.", text)
     assert orders is not None
-    return f"{find_option(item)} has {orders[1]} from left to right and {orders[2]} from" in write_rationale(
-        item, "long"
-    )
+    wanted = f"{find_option(item)} has {orders[1]} from left to right and {orders[2]} from"
+    return wanted in make_rationale(item, "long")[0]
 
 
 LEADS: dict[str, Callable[[Item, str], bool]] = {
@@ -315,14 +313,14 @@ def test_what_is_printed_leads_to_the_answer(name: str, rows: dict[str, list[Ite
     asked = [item for item in rows[name] if item.question_type == "multi-choice"]
     assert asked
     for item in asked:
-        text = write_rationale(item, "short")
+        text = make_rationale(item, "short")[0]
         assert LEADS[name](item, text), (text, item.options, item.answer)
 
 
 def test_a_row_of_another_language_or_kind_has_no_rationale(rows: dict[str, list[Item]]) -> None:
     item = rows["metric_depth"][0]
     with pytest.raises(ConfigError, match="a text in 'de'; expected one in English"):
-        write_rationale(replace(item, template_id=f"{item.template_id}.de1"), "short")
+        list_texts(replace(item, template_id=f"{item.template_id}.de1"), "short")
     text, problem = make_rationale(replace(item, task="another"), "short")
     assert not text
     assert "LookupError" in problem or "another" in problem

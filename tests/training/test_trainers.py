@@ -28,7 +28,7 @@ from vgbench_gen.evaluation.options import AskOptions
 from vgbench_gen.publish.export import export
 from vgbench_gen.text.render import find_templates_root
 from vgbench_gen.training.families import find_family
-from vgbench_gen.training.lint import LintReport, lint
+from vgbench_gen.training.lint import lint
 from vgbench_gen.training.trainers import TRAINERS, find_trainer
 
 TOOLS = Path(__file__).parents[2] / "tools" / "trainers"
@@ -103,9 +103,10 @@ def test_the_lint_predicts_what_the_loader_does(source: Source, name: str, tmp_p
     limit = 1024 if name in ("verl", "easyr1", "trl") else trainer.exported_tokens or trainer.most_tokens
     wrong, alike = set(), []
     for defect, path, outcome in LAID[name](whole, tmp_path):
-        report = LintReport()
-        rows = [row for _, row in lint(path, trainer, family, most_tokens=limit, report=report)]
-        fate = (rows[1] if len(rows) > 1 else rows[0]).fate if report.fates["raised"] < report.rows else "raised"
+        report = lint(path, trainer, family, most_tokens=limit, keep_all=True)
+        place = f"row {min(report.rows, 2)}"
+        fates = [row.fate for row in report.damaged if row.place.endswith(place)] or ["kept"]
+        fate = fates[0] if report.fates["raised"] < report.rows else "raised"
         alike.append(fate == (outcome if name != "verl" else outcome.replace("dropped", "raised")))
         if (fate == "kept") is not (outcome == "kept"):
             wrong.add(defect)

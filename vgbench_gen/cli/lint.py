@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,7 +15,6 @@ from vgbench_gen.core.config import Flag
 from vgbench_gen.core.errors import ConfigError, DatasetError
 
 if TYPE_CHECKING:
-    from vgbench_gen.training.canary import CanaryVerdict
     from vgbench_gen.training.lint import LintReport
     from vgbench_gen.training.options import TrainOptions
     from vgbench_gen.training.trainers import Trainer
@@ -47,11 +47,11 @@ def lint(
     With --canary, says instead which pictures of the rows reached a model (`vgbench export --to canary`).
     """
     if canary is not None:
-        _print_verdict(_judge(file, canary), as_json)
+        _judge(file, canary, as_json)
         return
     from vgbench_gen.training.families import find_family
     from vgbench_gen.training.guards import read_guard
-    from vgbench_gen.training.lint import LintReport, lint, load_tokenizer
+    from vgbench_gen.training.lint import lint, load_tokenizer
     from vgbench_gen.training.mend import write_mended
     from vgbench_gen.training.trainers import ANY_LENGTH, TRAINERS, find_trainer
 
@@ -59,25 +59,20 @@ def lint(
     reader = find_trainer(trainer or (made_for if made_for in TRAINERS else "chat-jsonl"))
     seen_by = find_family(family or settings.family or "qwen2.5-vl", max_pixels or settings.max_pixels)
     limit = max_tokens or (reader.exported_tokens if made_for == reader.name else 0)
-    report, damaged = LintReport(), {}
-    count_text = load_tokenizer(tokenizer) if tokenizer else None
-    rows = lint(
-        file,
-        reader,
-        seen_by,
-        most_tokens=limit,
-        count_text=count_text,
-        guard=read_guard(guard or ()),
-        report=report,
-    )
     with progress_bar("lint", "row") as progress:
-        for _, row in rows:
-            progress(report.rows, 0)
-            if row.defects and fix is not None:
-                damaged[row.place] = row
+        report = lint(
+            file,
+            reader,
+            seen_by,
+            most_tokens=limit,
+            count_text=load_tokenizer(tokenizer) if tokenizer else None,
+            guard=read_guard(guard or ()),
+            keep_all=fix is not None,
+            progress=progress,
+        )
     if not report.rows:
         raise DatasetError(f"{file}: found no rows; expected one at least. Give the file that the trainer reads.")
-    mended = write_mended(file, fix, damaged, report.mixed) if fix is not None else None
+    mended = write_mended(file, fix, report) if fix is not None else None
     if as_json:
         print_json(_describe(report, reader.name, seen_by.name) | ({"fix": list(mended)} if mended else {}))
     else:
@@ -111,7 +106,7 @@ def _describe(report: LintReport, trainer: str, family: str) -> dict[str, Any]:
         "rows": report.rows,
         "fates": dict(report.fates),
         "defects": dict(report.defects),
-        "examples": {name: [asdict(row) for row in rows] for name, rows in report.examples.items()},
+        "examples": [asdict(row) for row in report.damaged],
         "mixed_types": report.mixed,
         "pictures": report.pictures,
         "pictures_alike": report.alike,
@@ -122,13 +117,13 @@ def _describe(report: LintReport, trainer: str, family: str) -> dict[str, Any]:
 
 def _print_report(report: LintReport, trainer: Trainer, family: str, estimated: bool, is_open: bool) -> None:
     """Print a report; is_open: whether the limit of tokens is still to be set."""
-    from vgbench_gen.training.lint import REMEDIES
+    from vgbench_gen.training.lint import EXAMPLES, REMEDIES
 
     fates = ", ".join(f"{count} {fate}" for fate, count in sorted(report.fates.items()))
     print(f"{report.rows} rows, by {trainer.name}: {fates}")
-    about = " (text estimated)" if estimated else ""
     is_asked = trainer.setting and (is_open or "too_long" in report.defects)
     told = f"; set {trainer.setting} to that at least" if is_asked else ""
+    about = " (text estimated)" if estimated else ""
     print(f"longest row: {report.most_tokens} tokens by {family}{about}{told}")
     print(f"{report.pictures} pictures, of which {report.alike} look like another one")
     for column, kinds in report.mixed.items():
@@ -137,32 +132,29 @@ def _print_report(report: LintReport, trainer: Trainer, family: str, estimated: 
         print(f"every answer is {report.constant_answer[:60]!r}: nothing can be learned from it.")
     for defect, count in report.defects.most_common():
         print(f"{defect}: {count} rows. {REMEDIES[defect]}")
-        for row in report.examples[defect]:
+        for row in islice((row for row in report.damaged if defect in row.defects), EXAMPLES):
             print(f"  {row.place}: {row.defects[defect]}; {row.fate}")
     if report.clean:
         print("nothing to mend")
 
 
-def _judge(folder: Path, replies: Path) -> CanaryVerdict:
-    """What replies to a canary say.
+def _judge(folder: Path, replies: Path, as_json: bool) -> None:
+    """Print what replies to a canary say; exit 1 where something is wrong.
 
     Raises:
         ConfigError: the folder is no canary. DatasetError: no readable replies to it.
     """
     from vgbench_gen.evaluation.base import benchmarks
-    from vgbench_gen.training.canary import CONTROL, judge_canary, read_replies_to
+    from vgbench_gen.training.canary import CONTROL, judge_canary, score_canary
 
-    rows = read_replies_to(benchmarks["vgbench"].open(folder), replies)
-    if not any(row.probe == CONTROL for row in rows):
+    right = score_canary(benchmarks["vgbench"].open(folder), replies)
+    if CONTROL not in right:
         raise ConfigError(f"{folder}: found no canary; expected the folder of `vgbench export --to canary`. Give that.")
-    return judge_canary(rows)
-
-
-def _print_verdict(verdict: CanaryVerdict, as_json: bool) -> None:
+    shares, findings = judge_canary(right)
     if as_json:
-        print_json(asdict(verdict) | {"passed": verdict.passed})
+        print_json({"shares": shares, "findings": findings, "passed": not findings})
     else:
-        print(", ".join(f"{probe} {100 * share:.0f} %" for probe, share in verdict.shares.items()) + " right")
-        print("\n".join(verdict.findings) or "Every picture reaches the model, whole, in order and in color.")
-    if not verdict.passed:
+        print(", ".join(f"{probe} {100 * share:.0f} %" for probe, share in shares.items()) + " right")
+        print("\n".join(findings) or "Every picture reaches the model, whole, in order and in color.")
+    if findings:
         raise typer.Exit(1)

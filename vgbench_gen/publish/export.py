@@ -152,7 +152,7 @@ class Job:
             images = tuple(self.lay(shown.item, shown.k) for shown in built.images)
             self._benchmarks.add(item.benchmark)
             try:
-                asked, rationale = self._rewrite(item, built), self._explain(item)
+                asked, rationale = self._prepare(item, built)
             except ConfigError as error:
                 self._leave_out(make_one_line(str(error).replace(item.id, "…")))
             else:
@@ -163,31 +163,22 @@ class Job:
         self.left_out[reason] += 1
         self.total -= 1
 
-    def _explain(self, item: Item) -> str:
-        """The rationale of a question with the points of its images as the family counts them; "" where there is none.
+    def _prepare(self, item: Item, asked: Asked) -> tuple[Asked, str]:
+        """(question, rationale or "" where there is none) with the points of its images as the family counts them.
 
         Raises:
             ConfigError: the row's text does not allow it.
         """
-        if self.train.rationale == "none":
-            return ""
-        text, problem = make_rationale(item, self.train.rationale)
-        if problem:
-            self.unexplained[make_one_line(problem.replace(item.id, "…"))] += 1
-        if not text or self._family is None or not has_points(item):
-            return text
-        return rewrite_text(text, item, [self.find_size(item, k) for k in range(len(item.images))], self._family)
-
-    def _rewrite(self, item: Item, asked: Asked) -> Asked:
-        """The question with the points of its images as the family counts them.
-
-        Raises:
-            ConfigError: the row's text does not allow it.
-        """
-        if self._family is None or not has_points(item):
-            return asked
-        rewritten = rewrite_points(item, [self.find_size(item, k) for k in range(len(item.images))], self._family)
-        return asked if rewritten is item else make_asked(rewritten, self.settings, self.options)
+        text, sizes = "", list[Size]()
+        if self._family is not None and has_points(item):
+            sizes = [self.find_size(item, k) for k in range(len(item.images))]
+            rewritten = rewrite_points(item, sizes, self._family)
+            asked = asked if rewritten is item else make_asked(rewritten, self.settings, self.options)
+        if self.train.rationale != "none":
+            text, problem = make_rationale(item, self.train.rationale)
+            if problem:
+                self.unexplained[make_one_line(problem.replace(item.id, "…"))] += 1
+        return asked, rewrite_text(text, item, sizes, self._family) if self._family and sizes else text
 
     def find_size(self, item: Item, k: int) -> Size:
         """(width, height) of an image of a question, pixels."""
@@ -215,13 +206,11 @@ class Job:
         return count
 
     def template(self, file: str, target: str, **slots: str) -> None:
-        """Write a file of `templates/exports/`; in Markdown, slots are filled."""
+        """Write a file of `templates/exports/` with its slots filled."""
         words = (find_templates_root() / "exports" / file).read_text("utf-8")
-        if target.endswith(".md"):
-            slots |= {"name": self.name, "questions": str(self.total), "prompts": self.options.prompt_set}
-            slots |= {"written": self._describe_writing()}
-            words = _SLOT.sub(lambda match: slots[match.group(1)], words)
-        self.text(target, words)
+        slots |= {"name": self.name, "questions": str(self.total), "prompts": self.options.prompt_set}
+        slots |= {"written": self._describe_writing()}
+        self.text(target, _SLOT.sub(lambda match: slots[match.group(1)], words))
 
     def _describe_writing(self) -> str:
         """How training rows are written, a sentence on each line."""

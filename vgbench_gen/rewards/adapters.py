@@ -11,22 +11,18 @@ import importlib.util
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from vgbench_gen.evaluation.metrics import HEADLINE_DELTA
 from vgbench_gen.rewards.grading import grade_reply
 
 Completion = str | Sequence[Mapping[str, Any]]
-Solved = str | Mapping[str, Any]
 
 
-def reward(
-    completions: Sequence[Completion], solution: Sequence[Solved], tolerance: float = HEADLINE_DELTA, **others: Any
-) -> list[float]:
+def reward(completions: Sequence[Completion], solution: Sequence[str], **others: Any) -> list[float]:
     """`Reward.score` of each completion, as TRL and ms-swift call reward functions."""
     pairs = zip(completions, solution, strict=True)
-    return [grade_reply(_read_text(completion), solved, tolerance).score for completion, solved in pairs]
+    return [grade_reply(_read_text(completion), solved).score for completion, solved in pairs]
 
 
-def format_reward(completions: Sequence[Completion], solution: Sequence[Solved], **others: Any) -> list[float]:
+def format_reward(completions: Sequence[Completion], solution: Sequence[str], **others: Any) -> list[float]:
     """`Reward.format` of each completion, to be given a small weight beside `reward`."""
     pairs = zip(completions, solution, strict=True)
     return [grade_reply(_read_text(completion), solved).format for completion, solved in pairs]
@@ -35,28 +31,25 @@ def format_reward(completions: Sequence[Completion], solution: Sequence[Solved],
 def compute_score(
     data_source: str,
     solution_str: str,
-    ground_truth: Solved,
+    ground_truth: str,
     extra_info: Mapping[str, Any] | None = None,
-    tolerance: float = HEADLINE_DELTA,
     **others: Any,
 ) -> dict[str, float]:
     """The custom reward function of verl, which trains on `score` and logs the rest; `solution_str` is the reply."""
-    found = grade_reply(solution_str, ground_truth, tolerance)
+    found = grade_reply(solution_str, ground_truth)
     hacked = float(found.score < found.parts["credit"])
     return {"score": found.score, "acc": found.accuracy, "format": found.format, "hack": hacked}
 
 
-def compute_score_batch(
-    reward_inputs: Sequence[Mapping[str, Any]], tolerance: float = HEADLINE_DELTA
-) -> list[dict[str, float]]:
+def compute_score_batch(reward_inputs: Sequence[Mapping[str, Any]]) -> list[dict[str, float]]:
     """The reward function of EasyR1, of the type "batch", which trains on `overall`."""
-    found = [grade_reply(one["response"], one["ground_truth"], tolerance) for one in reward_inputs]
+    found = [grade_reply(one["response"], one["ground_truth"]) for one in reward_inputs]
     return [{"overall": one.score, "format": one.format, "accuracy": one.accuracy} for one in found]
 
 
-def reward_trace(trace: Any, solution: Solved, tolerance: float = HEADLINE_DELTA) -> float:
+def reward_trace(trace: Any, solution: str) -> float:
     """`Reward.score` of a trace of verifiers, for the method of a task that is its reward."""
-    return grade_reply(trace.last_reply, solution, tolerance).score
+    return grade_reply(trace.last_reply, solution).score
 
 
 def register_orms() -> None:

@@ -6,12 +6,11 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from vgbench_gen.evaluation.answers.clean import clean_reply
 from vgbench_gen.evaluation.answers.outcomes import ParsedAnswer
 from vgbench_gen.evaluation.metrics import HEADLINE_DELTA, is_within_factor
-from vgbench_gen.evaluation.scoring import AnswerKey, CaseError
+from vgbench_gen.evaluation.scoring import AnswerKey
 from vgbench_gen.rewards.hacks import LONG, MAX_REPLY_CHARS, find_hack
 from vgbench_gen.rewards.quick import QuickReading, read_quickly
 from vgbench_gen.rewards.solution import Solution, read_solution
@@ -33,26 +32,23 @@ class Reward:
     """`credit`, the score before hacks; and the name of a hack, with 1."""
 
 
-def grade_reply(reply: str | None, solution: str | Mapping[str, Any], tolerance: float = HEADLINE_DELTA) -> Reward:
+def grade_reply(reply: str | None, solution: str) -> Reward:
     """Grade one reply.
 
-    Letters, yes and no, counts and texts earn 1 or 0. A measure or another number earns 1 within the tolerance, and
+    Letters, yes and no, counts and texts earn 1 or 0. A measure or another number earns 1 within `HEADLINE_DELTA`, and
     then less in proportion to |log(value / truth)|, down to 0 at the square of the tolerance.
 
     Args:
         reply: all that the model wrote; None for nothing.
         solution: what `write_solution` made of the row.
-        tolerance: factor within which a number is right, above 1.
 
     Raises:
-        CaseError: the solution is something else, or the tolerance is not above 1.
+        CaseError: the solution is something else.
     """
-    if not tolerance > 1:
-        raise CaseError(f"tolerance: found {tolerance}; expected a factor above 1, such as {HEADLINE_DELTA}")
     known, reply = read_solution(solution), reply or ""
     quick = read_quickly(known, reply)
     hack = _detect_hack(known, reply, quick)
-    accuracy, credit = _judge(known.key, quick.answer if quick else known.key.read(reply), tolerance)
+    accuracy, credit = _judge(known.key, quick.answer if quick else known.key.read(reply))
     match = _TAGGED_LINE.search(reply, max(0, len(reply) - 400))
     form = float(known.key.read_final_line(match[1] if match else reply).found)
     return Reward(0.0 if hack else credit, accuracy, form, {"credit": credit} | ({hack: 1.0} if hack else {}))
@@ -67,13 +63,13 @@ def _detect_hack(known: Solution, reply: str, quick: QuickReading | None) -> str
     return find_hack(known, quick.clean(), quick.containers) if quick.more else ""
 
 
-def _judge(key: AnswerKey, answer: ParsedAnswer, tolerance: float) -> tuple[float, float]:
+def _judge(key: AnswerKey, answer: ParsedAnswer) -> tuple[float, float]:
     """(accuracy, credit)."""
     value, truth = answer.value, key.truth
     if key.rule == "exact" or not isinstance(value, float) or not isinstance(truth, float):
         right = float(key.points(answer) >= 1)
         return right, right
-    right = float(is_within_factor(value, truth, tolerance, inclusive=key.kind in ("count", "number")))
+    right = float(is_within_factor(value, truth, HEADLINE_DELTA, inclusive=key.kind in ("count", "number")))
     if right or not 0 < value < math.inf or truth <= 0:
         return right, right
-    return right, min(1.0, max(0.0, 2 - abs(math.log(value / truth)) / math.log(tolerance)))
+    return right, min(1.0, max(0.0, 2 - abs(math.log(value / truth)) / math.log(HEADLINE_DELTA)))

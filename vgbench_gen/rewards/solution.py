@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from functools import lru_cache
-from typing import Any
 
 from vgbench_gen.core.types import Item
 from vgbench_gen.evaluation.answers.outcomes import ParsedAnswer
@@ -32,25 +31,17 @@ def write_solution(item: Item) -> str:
     return json.dumps(asdict(make_case(item)), ensure_ascii=False)
 
 
-def read_solution(solution: str | Mapping[str, Any]) -> Solution:
-    """Read what `write_solution` wrote, or the mapping that a table made of it.
+@lru_cache(maxsize=_KEPT)
+def read_solution(solution: str) -> Solution:
+    """Read what `write_solution` wrote.
 
     Raises:
         CaseError: it is something else.
     """
-    return _read(solution if isinstance(solution, str) else json.dumps(dict(solution), ensure_ascii=False))
-
-
-@lru_cache(maxsize=_KEPT)
-def _read(text: str) -> Solution:
     try:
-        known: Any = json.loads(text)
-        # A table gives every row the letters of all rows.
-        options = {letter: said for letter, said in (known.get("options") or {}).items() if said is not None}
-        given = {one.name: known[one.name] for one in fields(Case) if known.get(one.name) is not None}
-        case = Case(**given | {"options": options})
-    except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
-        found = f"solution: found {text[:60]!r} ({error}); expected what `write_solution` writes. "
+        case = Case(**json.loads(solution))
+    except (ValueError, TypeError, RecursionError) as error:
+        found = f"solution: found {solution[:60]!r} ({error}); expected what `write_solution` writes. "
         raise CaseError(f"{found}Pass the column `solution` of the export unchanged.") from None
     key = find_rules(case.benchmark).answer_key(case)
     return Solution(case, key, lru_cache(maxsize=_KEPT_CONTENTS)(key.reader.read_segment))

@@ -11,13 +11,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from vgbench_gen.core.rng import rng_for
-from vgbench_gen.core.types import ALPHABET, ColorArray, Item
+from vgbench_gen.core.types import ALPHABET, ColorArray
 from vgbench_gen.evaluation.base import Source, read_questions
 from vgbench_gen.evaluation.imported import logs
 from vgbench_gen.evaluation.replies import read_replies
@@ -60,13 +59,8 @@ def make_cards(pictures: Sequence[ColorArray], seed: int) -> Iterator[Card]:
         seed: of the answers, words and order.
     """
     probes = [probe for probe, count in PROBES.items() for _ in range(count)] + [CONTROL] * CONTROL_PAIRS
-    makers = [
-        partial(_make_card, probe, number, half, pictures, seed)
-        for number, probe in enumerate(probes)
-        for half in (0, 1)
-    ]
-    for k in rng_for(seed, "canary order").permutation(len(makers)):
-        yield makers[int(k)]()
+    for k in rng_for(seed, "canary order").permutation(2 * len(probes)).tolist():
+        yield _make_card(probes[k // 2], k // 2, k % 2, pictures, seed)
 
 
 def _make_card(probe: str, number: int, half: int, pictures: Sequence[ColorArray], seed: int) -> Card:
@@ -118,42 +112,12 @@ def _paint_rim(image: ColorArray, half: int) -> ColorArray:
     return painted
 
 
-@dataclass(frozen=True, slots=True)
-class CanaryReply:
-    """What a model said to one row of a canary."""
-
-    probe: str
-    answer: str
-    said: str
-    """A letter; "" for no readable one."""
-
-
-@dataclass(frozen=True, slots=True)
-class CanaryVerdict:
-    """What replies to a canary say of the pipeline that made them."""
-
-    shares: Mapping[str, float]
-    """Probe -> share of right answers."""
-    findings: tuple[str, ...]
-    """What is wrong, in words; empty where nothing is."""
-    conclusive: bool
-    """Whether the rows of `control` were learned."""
-
-    @property
-    def passed(self) -> bool:
-        """Whether every picture reached the model as it is."""
-        return self.conclusive and not self.findings
-
-
-def judge_canary(rows: Sequence[CanaryReply]) -> CanaryVerdict:
-    """What the replies to the rows of a canary say of the pipeline."""
-    right: dict[str, list[bool]] = defaultdict(list)
-    for row in rows:
-        right[row.probe].append(row.said == row.answer)
-    shares = {probe: float(np.mean(right[probe])) if right[probe] else 0.0 for probe in (*PROBES, CONTROL)}
-    if shares[CONTROL] < KNOWN:
-        return CanaryVerdict(shares, (fill_word("canary.untrained"),), conclusive=False)
-    return CanaryVerdict(shares, tuple(fill_word(f"canary.{name}") for name in _diagnose(shares)), conclusive=True)
+def judge_canary(right: Mapping[str, Sequence[bool]]) -> tuple[dict[str, float], list[str]]:
+    """(probe -> share of right answers, what is wrong with the pipeline in words); right: probe -> whether each reply
+    is right."""
+    shares = {probe: float(np.mean(right.get(probe) or [False])) for probe in (*PROBES, CONTROL)}
+    found = _diagnose(shares) if shares[CONTROL] >= KNOWN else ["untrained"]
+    return shares, [fill_word(f"canary.{name}") for name in found]
 
 
 def _diagnose(shares: Mapping[str, float]) -> list[str]:
@@ -176,8 +140,8 @@ def _diagnose(shares: Mapping[str, float]) -> list[str]:
     return found + (["shrunk"] if {"detail", "border"} <= set(lost) else lost)
 
 
-def read_replies_to(source: Source, path: Path) -> list[CanaryReply]:
-    """What a model said to the rows of a canary; rows without a reply count as wrong.
+def score_canary(source: Source, path: Path) -> dict[str, list[bool]]:
+    """Probe -> which of its rows a model answered right; rows without a reply count as wrong.
 
     Args:
         source: the canary.
@@ -193,9 +157,7 @@ def read_replies_to(source: Source, path: Path) -> list[CanaryReply]:
     items = list(read_questions(source))
     if not any(item.id in said for item in items):
         raise dataset_error(path, "no reply to these rows", "replies with their ids", "Ask the rows of this canary.")
-    return [CanaryReply(item.category, item.answer, _read_letter(item, said.get(item.id))) for item in items]
-
-
-def _read_letter(item: Item, reply: str | None) -> str:
-    found = score(make_case(item), reply).reading.value
-    return found if isinstance(found, str) else ""
+    right = defaultdict[str, list[bool]](list)
+    for item in items:
+        right[item.category].append(score(make_case(item), said.get(item.id)).score >= 1)
+    return right

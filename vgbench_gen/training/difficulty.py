@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from pydantic import TypeAdapter
 from pydantic_core import to_json
 
 from vgbench_gen.core.types import FloatArray, Item
@@ -21,7 +20,7 @@ from vgbench_gen.evaluation.compare import load_board
 from vgbench_gen.evaluation.hard import vote_of
 from vgbench_gen.evaluation.replies import FOLDER as REPLIES
 from vgbench_gen.evaluation.replies import name_replies_file
-from vgbench_gen.store.files import dataset_error, open_data, replace_file
+from vgbench_gen.store.files import dataset_error, replace_file
 from vgbench_gen.tasks.base import tasks
 from vgbench_gen.tasks.row_evidence import UNREADABLE, RowEvidence, rebuild_fact
 from vgbench_gen.training.irt import RaschFit, fit_rasch
@@ -195,21 +194,3 @@ def write_difficulty(path: Path, rows: Sequence[DifficultyRow]) -> None:
         for row in rows:
             known = {name: value for name, value in asdict(row).items() if value == value}  # NaN is not
             file.write(to_json({name: round(v, 4) if isinstance(v, float) else v for name, v in known.items()}) + b"\n")
-
-
-_ROW = TypeAdapter(DifficultyRow)
-
-
-def read_difficulty(folder: Path) -> dict[str, DifficultyRow]:
-    """Id of a question -> its difficulty, of a file that `write_difficulty` made, or of the one in a dataset's folder.
-
-    Raises:
-        DatasetError: there is none, or it holds something else.
-    """
-    path = folder / FILE if folder.is_dir() else folder
-    expected, remedy = "difficulties of questions", "Run `vgbench difficulty`, which writes it again."
-    with open_data(path, expected, remedy) as file:
-        try:
-            return {row.id: row for row in map(_ROW.validate_json, file)}
-        except ValueError as error:
-            raise dataset_error(path, f"no difficulties ({str(error)[:100]})", expected, remedy) from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,8 +13,8 @@ import numpy.typing as npt
 from vgbench_gen.importers.places import TrainingScenes, place_of, read_training_scenes
 from vgbench_gen.quality.uniqueness import HASH_BITS_APART
 from vgbench_gen.store.dataset import load
-from vgbench_gen.training.looks import Look, are_copies, look_at
-from vgbench_gen.training.rooms import list_whole_frames
+from vgbench_gen.training.looks import Look, are_copies
+from vgbench_gen.training.rooms import Rooms, scan_rows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,17 +46,10 @@ def read_guard(paths: Sequence[Path]) -> TrainingGuard:
     Raises:
         DatasetError: a file or dataset cannot be read.
     """
-    looks: set[Look] = set()
+    shown = Rooms({})
     for path in paths:
         if path.is_dir() or path.suffix == ".parquet":
-            items, seen = load(path), set[str]()
-            for row, item in enumerate(items):
-                whole = set(list_whole_frames(item)) - seen
-                found = (
-                    look_at(items.image_bytes(row, k), path) for k, name in enumerate(item.images) if name in whole
-                )
-                looks.update(look for look in found if look is not None)
-                seen |= whole
-    known = tuple(sorted(looks))
-    hashes = np.array([look[0] for look in known], dtype=np.uint64)
-    return TrainingGuard(tuple(map(read_training_scenes, paths)), known, hashes)
+            deque(scan_rows(load(path), 0, shown, need_pixels=True), maxlen=0)
+    looks = tuple({look for look, _ in shown.looks})
+    hashes = np.array([look[0] for look in looks], dtype=np.uint64)
+    return TrainingGuard(tuple(map(read_training_scenes, paths)), looks, hashes)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import io
 import re
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import islice, repeat
 from pathlib import Path
 
 import numpy as np
@@ -58,7 +58,9 @@ _SPLITS = ("val", "validation", "test")
 _ROOM = re.compile(r"(?:^|/)(scene\d{4}_\d\d)(?:[/_.]|$)")
 _MOST_PIXELS, _MOST_BYTES, _ASPECT_MAX = 64_000_000, 64_000_000, 200
 _FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF")
-_BATCH, _BATCH_BYTES = 256, 64_000_000
+EXAMPLES = 3
+"""Rows of each defect that are shown."""
+_BATCH = 32  # rows whose pictures are in memory
 _ADDRESS = re.compile(r" file <.*>")
 _ROLES = ("user", "assistant", "tool")
 _MODEL_TOKEN = re.compile(r"<\|(?:image_pad|vision_start|vision_end|video_pad)\|>|<IMG_CONTEXT>")
@@ -69,14 +71,14 @@ _TURN_TOKENS, _PICTURE_TOKENS = 5, 2  # that a chat template of the Qwen family 
 class SeenPicture:
     """What a picture is like."""
 
-    size: Size = (0, 0)
-    """(width, height), pixels."""
-    look: Look | None = None
-    """How it looks; None where it is too plain, or broken."""
     defect: str = ""
     """Name of what is wrong with it; "" for nothing."""
     found: str = ""
     """What was found, in words."""
+    size: Size = (0, 0)
+    """(width, height), pixels."""
+    look: Look | None = None
+    """How it looks; None where it is too plain, or broken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,14 +100,15 @@ class LintReport:
     rows: int = 0
     fates: Counter[str] = field(default_factory=Counter)
     defects: Counter[str] = field(default_factory=Counter)
-    examples: dict[str, list[LintedRow]] = field(default_factory=lambda: defaultdict(list))
-    """Defect -> the first rows that have it."""
+    damaged: list[LintedRow] = field(default_factory=list)
+    """Rows with defects: all, or the first ones of each."""
     mixed: dict[str, list[str]] = field(default_factory=dict)
     """Column -> its types, of columns with several."""
     alike: int = 0
     """Pictures that look like another one of another name."""
     pictures: int = 0
-    answers: Counter[str] = field(default_factory=Counter)
+    answers: set[str] = field(default_factory=set)
+    """The first two that differ."""
     most_tokens: int = 0
 
     @property
@@ -127,10 +130,10 @@ def lint(
     most_tokens: int = 0,
     count_text: Callable[[str], int] | None = None,
     guard: TrainingGuard | None = None,
-    workers: int = 2,
-    report: LintReport | None = None,
-) -> Iterator[tuple[Sample, LintedRow]]:
-    """Look at every row of a training file or folder, and fill the report.
+    keep_all: bool = False,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> LintReport:
+    """Look at every row of a training file or folder.
 
     Args:
         path: the file, or a folder with files.
@@ -139,22 +142,23 @@ def lint(
         most_tokens: the longest row; 0 for the trainer's default.
         count_text: tokens of a text; None estimates them.
         guard: what must not occur.
-        workers: threads that open pictures.
-        report: is filled while rows are yielded.
+        keep_all: keep every row with defects, as mending needs them, and not the first ones of each alone.
+        progress: called with (rows done, 0).
 
     Raises:
         DatasetError: a file cannot be read.
     """
-    report = LintReport() if report is None else report
-    guard, limit = guard or read_guard(()), most_tokens or trainer.most_tokens
+    report, guard, limit = LintReport(), guard or read_guard(()), most_tokens or trainer.most_tokens
     types: dict[str, dict[str, None]] = {}
     cache: dict[str, SeenPicture] = {}
     ids: set[str] = set()
-    with ThreadPoolExecutor(workers) as pool:
+    with ThreadPoolExecutor(2) as pool:
         for file in list_files(path):
             samples = read_samples(file)
-            while batch := _take_batch(samples):
-                _open_pictures(batch, file.parent, cache, pool)
+            while batch := list(islice(samples, _BATCH)):
+                shown = {_name_picture(one, file.parent): one for sample in batch for one in sample.pictures}
+                new = {name: one for name, one in shown.items() if name not in cache}
+                cache.update(zip(new, pool.map(see_picture, new.values(), repeat(file.parent)), strict=True))
                 for sample in batch:
                     seen = [cache[_name_picture(picture, file.parent)] for picture in sample.pictures]
                     defects = dict(sample.faults) | dict(_find_defects(sample, seen, trainer, guard))
@@ -168,24 +172,19 @@ def lint(
                         )
                     row = LintedRow(sample.place, sample.id, defects, trainer.find_fate(defects), tokens)
                     note_types(sample.record, types)
-                    _add(report, sample, row)
-                    yield sample, row
+                    report.rows += 1
+                    report.fates[row.fate] += 1
+                    report.most_tokens = max(report.most_tokens, tokens)
+                    report.defects.update(list(defects))
+                    if defects and (keep_all or min(report.defects[name] for name in defects) <= EXAMPLES):
+                        report.damaged.append(row)
+                    report.answers |= {sample.answer} if len(report.answers) < 2 else set()
+                    progress(report.rows, 0)
     report.mixed = {column: sorted(kinds) for column, kinds in types.items() if len(kinds) > 1}
     if report.mixed and trainer.one_type:
         report.fates = Counter({"raised": report.rows})
     report.pictures, report.alike = len(cache), count_copies(one.look for one in cache.values() if one.look)
-
-
-def _add(report: LintReport, sample: Sample, row: LintedRow) -> None:
-    report.rows += 1
-    report.fates[row.fate] += 1
-    report.most_tokens = max(report.most_tokens, row.tokens)
-    if len(report.answers) < 2:
-        report.answers[sample.answer] += 1
-    for defect in row.defects:
-        report.defects[defect] += 1
-        if len(report.examples[defect]) < 3:
-            report.examples[defect].append(row)
+    return report
 
 
 def _find_defects(
@@ -234,27 +233,6 @@ def find_scene(sample: Sample) -> tuple[str, str]:
     return ("scannet", found[1]) if found else ("", "")
 
 
-def _take_batch(samples: Iterator[Sample]) -> list[Sample]:
-    """The next rows, with at most `_BATCH_BYTES` of pictures in them and one row more; none at the end."""
-    batch: list[Sample] = []
-    held = 0
-    for sample in islice(samples, _BATCH):
-        batch.append(sample)
-        held += sum(len(picture.data or b"") for picture in sample.pictures)
-        if held > _BATCH_BYTES:
-            break
-    return batch
-
-
-def _open_pictures(
-    samples: Iterable[Sample], folder: Path, cache: dict[str, SeenPicture], pool: ThreadPoolExecutor
-) -> None:
-    """Look at the pictures of some rows that were not seen before."""
-    new = {_name_picture(picture, folder): picture for sample in samples for picture in sample.pictures}
-    new = {name: picture for name, picture in new.items() if name not in cache}
-    cache.update(zip(new, pool.map(lambda picture: see_picture(picture, folder), new.values()), strict=True))
-
-
 def _name_picture(picture: TrainingPicture, folder: Path) -> str:
     """By which a picture is known again: its place, or a digest of its bytes."""
     if picture.data is None:
@@ -264,35 +242,28 @@ def _name_picture(picture: TrainingPicture, folder: Path) -> str:
 
 def see_picture(picture: TrainingPicture, folder: Path) -> SeenPicture:
     """What a picture is like; folder: from which its path is relative."""
-    from PIL import Image, UnidentifiedImageError
+    from PIL import Image
 
     data = picture.data
-    if data is None:
-        if not picture.path:
-            return SeenPicture(defect="missing_picture", found="neither bytes nor a path")
-        try:
+    try:
+        if data is None:
             with open_file(folder / picture.path) as file:
                 data = file.read(_MOST_BYTES + 1)
-        except (OSError, ValueError) as error:
-            return SeenPicture(
-                defect="missing_picture", found=f"{picture.path[:200]}: {getattr(error, 'strerror', error)}"
-            )
+    except (OSError, ValueError) as error:
+        said = getattr(error, "strerror", error)
+        return SeenPicture("missing_picture", f"{picture.path[:200] or 'neither bytes nor a path'}: {said}")
     try:
         with Image.open(io.BytesIO(data), formats=_FORMATS) as image:
-            size = image.size
-            if len(data) > _MOST_BYTES or size[0] * size[1] > _MOST_PIXELS:
-                return SeenPicture(
-                    size, defect="broken_picture", found=f"{size[0]} x {size[1]} pixels, {len(data)} bytes"
-                )
+            size, found = image.size, f"{image.width} x {image.height} pixels"
+            if len(data) > _MOST_BYTES or image.width * image.height > _MOST_PIXELS:
+                return SeenPicture("broken_picture", f"{found}, {len(data)} bytes", size)
             image.draft("L", (size[0] // 4, size[1] // 4))
             look = describe_grey(np.asarray(image.convert("L")))
-    except (OSError, SyntaxError, ValueError, UnidentifiedImageError, Image.DecompressionBombError) as error:
-        return SeenPicture(
-            defect="broken_picture", found=f"{picture.path or 'bytes'}: {_ADDRESS.sub('', str(error))[:100]}"
-        )
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        return SeenPicture("broken_picture", f"{picture.path or 'bytes'}: {_ADDRESS.sub('', str(error))[:100]}")
     if max(size) > _ASPECT_MAX * min(size):
-        return SeenPicture(size, look, "long_picture", f"{size[0]} x {size[1]} pixels")
-    return SeenPicture(size, look)
+        return SeenPicture("long_picture", found, size, look)
+    return SeenPicture(size=size, look=look)
 
 
 def _count_tokens(

@@ -9,20 +9,17 @@ from typing import Any
 
 from vgbench_gen.core.stand_ins import config_error
 from vgbench_gen.store.files import replace_file
-from vgbench_gen.training.lint import FATAL, LintedRow
+from vgbench_gen.training.lint import FATAL, LintReport
 from vgbench_gen.training.training_files import MARK, list_files, parse_sample, read_samples
 
 
-def write_mended(
-    path: Path, out: Path, rows: Mapping[str, LintedRow], mixed: Mapping[str, list[str]]
-) -> tuple[int, int]:
+def write_mended(path: Path, out: Path, report: LintReport) -> tuple[int, int]:
     """Write the rows of one file, mended, as JSON lines; returns how many were written and how many left out.
 
     Args:
         path: the file that was linted.
         out: a new file, in the same folder if its pictures are files.
-        rows: place -> row, of those with defects.
-        mixed: column -> types, of columns with several.
+        report: of the lint.
 
     Raises:
         ConfigError: several files, pictures inside the file, or an `out` that exists.
@@ -35,16 +32,16 @@ def write_mended(
         raise config_error("--fix", f"{out}", "the name of a new .jsonl file", "Give another name.")
     kept = 0
     with replace_file(out) as temporary, temporary.open("w", encoding="utf-8") as file:
-        for count, record in enumerate(_mend_rows(files[0], rows, mixed), start=1):
+        for record in _mend_rows(files[0], report):
             file.write(json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n")
-            kept = count
-    return kept, sum(1 for _ in read_samples(files[0])) - kept
+            kept += 1
+    return kept, report.rows - kept
 
 
-def _mend_rows(path: Path, rows: Mapping[str, LintedRow], mixed: Mapping[str, list[str]]) -> Iterator[dict[str, Any]]:
+def _mend_rows(path: Path, report: LintReport) -> Iterator[dict[str, Any]]:
+    defects_of = {row.place: row.defects for row in report.damaged}
     for sample in read_samples(path):
-        row = rows.get(sample.place)
-        defects = row.defects if row else {}
+        defects = defects_of.get(sample.place, {})
         if FATAL.intersection(defects) or ("marks_under" in defects and sample.marks):
             continue
         record = dict(sample.record)
@@ -57,7 +54,7 @@ def _mend_rows(path: Path, rows: Mapping[str, LintedRow], mixed: Mapping[str, li
             record = _add_marks(record, len(sample.pictures))
             if parse_sample(record, "").marks != len(sample.pictures):
                 continue  # of a layout in which no text takes marks
-        yield _unify(record, mixed)
+        yield _unify(record, report.mixed)
 
 
 def _make_relative(value: Any, folder: Path) -> Any:

@@ -36,6 +36,8 @@ from vgbench_gen.training.rooms import COLUMNS, MixRow, RoomName, Rooms, scan_ro
 
 FILTERS = {"tasks": "task", "types": "question_type", "difficulty": "difficulty"}
 Progress = Callable[[str, int, int], None]
+_Given = defaultdict[RoomName, tuple[int, frozenset[str]]]
+"""Room -> how many rows it has given, and their frames."""
 
 
 def write_mix(
@@ -200,24 +202,6 @@ class MixChoice:
     """A line for each share that is not filled, with what would help."""
 
 
-class _Budget:
-    """What each room has given, against the limits of a mixture."""
-
-    def __init__(self, mix: Mix) -> None:
-        self._most = {"max_per_room": mix.max_per_room, "max_frames_per_room": mix.max_frames_per_room}
-        self._given: dict[RoomName, tuple[int, frozenset[str]]] = defaultdict(lambda: (0, frozenset()))
-
-    def take(self, room: RoomName, rows: Sequence[MixRow]) -> str:
-        """Take some rows; the name of the limit that they would exceed, and then none is taken, or ""."""
-        count, frames = self._given[room]
-        new = count + len(rows), frames.union(*(row.frames for row in rows))
-        for (name, most), n in zip(self._most.items(), (new[0], len(new[1])), strict=True):
-            if most is not None and n > most:
-                return name
-        self._given[room] = new
-        return ""
-
-
 def choose_rows(
     mix: Mix, rows_of: Mapping[str, Sequence[MixRow]], rooms: Rooms, guarded: Container[RoomName]
 ) -> MixChoice:
@@ -236,13 +220,13 @@ def choose_rows(
         fit[source.label] = [row for row, reason in zip(rows_of[source.label], reasons, strict=True) if not reason]
     shares = {source.label: source.share for source in mix.sources}
     chosen.wanted = {part: _share_out(total, shares) for part, total in _share_out(mix.rows, mix.parts).items()}
-    part_of, taken, budget = _deal_rooms(mix, fit, rooms, chosen.wanted), set[str](), _Budget(mix)
+    part_of, taken, given = _deal_rooms(mix, fit, rooms, chosen.wanted), set[str](), _Given(lambda: (0, frozenset()))
     for part in mix.parts:
         chosen.rows[part] = {label: [] for label in fit}
         for label in sorted(fit, key=lambda label: len(fit[label])):  # what another source holds as well goes first
             there = [row for row in fit[label] if part_of[rooms.find(row.room)] == part]
             free, wanted = [row for row in there if row.id not in taken], chosen.wanted[part][label]
-            found, left = _draw(free, wanted, rooms, budget, rng_for(mix.seed, "mix", part, label))
+            found, left = _draw(mix, free, wanted, rooms, given, rng_for(mix.seed, "mix", part, label))
             left += Counter({"in another source": len(there) - len(free)})
             if wanted - len(found) > bool(left["not needed"]):  # of twins, one may be one too many
                 why = (left or chosen.left_out[label]).most_common(3)
@@ -306,7 +290,7 @@ def _deal_rooms(
 
 
 def _draw(
-    rows: Sequence[MixRow], wanted: int, rooms: Rooms, budget: _Budget, rng: np.random.Generator
+    mix: Mix, rows: Sequence[MixRow], wanted: int, rooms: Rooms, given: _Given, rng: np.random.Generator
 ) -> tuple[list[MixRow], Counter[str]]:
     """(rows drawn, reason -> rows that were not); twins and pairs are drawn together, so that one row may lack."""
     together = defaultdict[tuple[str, RoomName], list[MixRow]](list)
@@ -316,10 +300,15 @@ def _draw(
     for (_, room), unit in (units[k] for k in rng.permutation(len(units)).tolist()):
         if len(found) + len(unit) > wanted:
             left["not needed"] += len(unit)
-        elif reason := budget.take(room, unit):
-            left[reason] += len(unit)
+            continue
+        count, frames = given[room][0] + len(unit), given[room][1].union(*(row.frames for row in unit))
+        if count > (mix.max_per_room or math.inf):
+            left["max_per_room"] += len(unit)
+        elif len(frames) > (mix.max_frames_per_room or math.inf):
+            left["max_frames_per_room"] += len(unit)
         else:
             found += unit
+            given[room] = count, frames
     return found, left
 
 

@@ -7,13 +7,13 @@ scans of one room without a picture in common are not found.
 from __future__ import annotations
 
 import sys
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice, repeat
 from typing import NamedTuple
 
 import numpy as np
+from scipy.cluster.hierarchy import DisjointSet
 
 from vgbench_gen.core.rng import digest_bytes
 from vgbench_gen.core.types import Item
@@ -56,30 +56,20 @@ class Rooms:
 
     def __init__(self, visits: Mapping[str, str]) -> None:
         self._visits = visits
-        self._parent: dict[RoomName, RoomName] = {}
+        self._sets: DisjointSet[RoomName] = DisjointSet()
         self._shown: dict[str, RoomName] = {}
-        self._looks: list[tuple[Look, RoomName]] = []
+        self.looks: list[tuple[Look, RoomName]] = []
+        self.find, self.join = self._sets.__getitem__, self._sets.merge
 
     def __iter__(self) -> Iterator[RoomName]:
-        return iter(self._parent)
+        return iter(self._sets)
 
     def add(self, item: Item) -> RoomName:
         """The room of an item."""
         source, place = place_of(item.source, item.scene_id, self._visits)
         room = (sys.intern(source), sys.intern(place))
-        self._parent.setdefault(room, room)
+        self._sets.add(room)
         return room
-
-    def find(self, room: RoomName) -> RoomName:
-        """The name that rooms share that are one."""
-        while (above := self._parent[room]) != room:
-            self._parent[room] = room = self._parent[above]
-        return room
-
-    def join(self, a: RoomName, b: RoomName) -> None:
-        """Make two rooms one."""
-        first, last = sorted((self.find(a), self.find(b)))
-        self._parent[last] = first
 
     def has_seen(self, digest: str) -> bool:
         """Whether a picture was noted."""
@@ -89,24 +79,21 @@ class Rooms:
         """Note that a picture shows a room, which is one with others that the same bytes show."""
         self.join(room, self._shown.setdefault(digest, room))
         if look is not None:
-            self._looks.append((look, room))
+            self.looks.append((look, room))
 
     def join_alike(self) -> None:
         """Make rooms one that copies of a picture show."""
-        numbers = {room: k for k, room in enumerate(self._parent)}
-        hashes = np.array([look[0] for look, _ in self._looks], np.uint64)
-        for k, others in find_near(hashes, np.array([numbers[room] for _, room in self._looks])):
-            look, room = self._looks[k]
-            for its, other in (self._looks[place] for place in others):
-                if self.find(room) != self.find(other) and are_copies(look, its):
+        numbers = {room: k for k, room in enumerate(self._sets)}
+        hashes = np.array([look[0] for look, _ in self.looks], np.uint64)
+        for k, others in find_near(hashes, np.array([numbers[room] for _, room in self.looks])):
+            look, room = self.looks[k]
+            for its, other in (self.looks[place] for place in others):
+                if not self._sets.connected(room, other) and are_copies(look, its):
                     self.join(room, other)
 
     def list_joined(self) -> list[list[str]]:
         """Rooms that are one by their pictures, as "data set/place"."""
-        groups = defaultdict[RoomName, list[str]](list)
-        for room in sorted(self._parent):
-            groups[self.find(room)].append("/".join(room))
-        return [names for names in groups.values() if len(names) > 1]
+        return sorted(sorted(map("/".join, some)) for some in self._sets.subsets() if len(some) > 1)
 
 
 def scan_rows(items: Dataset, number: int, rooms: Rooms, need_pixels: bool) -> Iterator[MixRow]:

@@ -9,6 +9,7 @@ import re
 import tarfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,10 @@ MARK = "<image>"
 _STRAY = re.compile(r"<(?:video|audio)>")
 _ROLES = {"human": "user", "gpt": "assistant", "model": "assistant"}
 _QUESTIONS, _ANSWERS = ("prompt", "problem", "question", "query"), ("completion", "answer", "response", "solution")
-_MEMBER_MAX_BYTES, _ROW_MAX_BYTES, _LINE_MAX_BYTES = 64_000_000, 256_000_000, 16_000_000
+_MEMBER_MAX_BYTES, _LINE_MAX_BYTES = 64_000_000, 16_000_000
 _SUFFIXES = (".jsonl", ".json", ".parquet", ".tar")
+_Member = tuple[Path, int, int]
+"""Shard, and where in it the bytes of a file begin and how many they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,58 +139,36 @@ def _read_shard(path: Path) -> Iterator[tuple[dict[str, Any] | None, str]]:
 
     A message may name a picture of another row, which is then in a shard of the same folder.
     """
-    key, record, pictures = "", None, dict[str, bytes]()
-    stored: dict[str, tuple[Path, int, int]] = {}
-
-    def find_picture(name: str) -> bytes | str:
-        if name.startswith(f"{key}."):
-            return pictures.get(name.removeprefix(f"{key}."), name)
-        if not stored:
-            stored.update(_index_members(path.parent))
-        return _read_member(*stored[name]) if name in stored else name
-
-    def make_row() -> tuple[dict[str, Any] | None, str]:
-        if not isinstance(record, dict):
-            return None, f"no object in {key}.json"
+    own, stored = _index_members(path), dict[str, _Member]()
+    for key, members in groupby(own, key=lambda name: name.partition(".")[0]):
+        names = sorted(members)
+        record, fault = _parse_record(_read_member(own[f"{key}.json"])) if f"{key}.json" in names else (None, "no row")
+        if record is None:
+            yield None, f"{key}.json: {fault}"
+            continue
         contents = [content for _, content in _list_turns(record) if isinstance(content, list)]
         named = [picture.path for content in contents for picture in _read_parts(content)[1]]
-        images = [find_picture(name) for name in named] if any(named) else [pictures[kind] for kind in sorted(pictures)]
-        return record | {"images": images, "__key__": key}, ""
+        if not stored and not own.keys() >= set(filter(None, named)):
+            stored = {
+                name: one for file in sorted(path.parent.glob("*.tar")) for name, one in _index_members(file).items()
+            }
+        shown = named if any(named) else [name for name in names if name != f"{key}.json"]
+        found = [own.get(name) or stored.get(name) for name in shown]
+        images = [_read_member(one) if one else name for one, name in zip(found, shown, strict=True)]
+        yield record | {"images": images, "__key__": key}, ""
 
+
+def _index_members(path: Path) -> dict[str, _Member]:
+    """Name without folders -> place of the files in a shard, in their order."""
     try:
-        with open_data(path, "a tar shard", "Write it anew.") as file, tarfile.open(fileobj=file, mode="r|") as tar:
-            for member in tar:
-                name, _, kind = member.name.rpartition("/")[2].partition(".")
-                if not member.isfile() or member.size > _MEMBER_MAX_BYTES:
-                    continue
-                if key and name != key:
-                    yield make_row()
-                    record, pictures = None, {}
-                if sum(map(len, pictures.values())) + member.size > _ROW_MAX_BYTES:
-                    continue
-                key, opened = name, tar.extractfile(member)
-                data = opened.read() if opened else b""
-                if kind == "json":
-                    record = _parse_record(data)[0]
-                else:
-                    pictures[kind] = data
-            if key:
-                yield make_row()
+        with open_data(path, "a tar shard", "Write it anew.") as file, tarfile.open(fileobj=file, mode="r:") as tar:
+            return {one.name.rpartition("/")[2]: (path, one.offset_data, one.size) for one in tar if one.isfile()}
     except tarfile.TarError as error:
         raise dataset_error(path, f"a damaged tar file ({error})", "a whole one", "Write it anew.") from error
 
 
-def _index_members(folder: Path) -> dict[str, tuple[Path, int, int]]:
-    """Name -> (shard, offset, size in bytes) of the files in a folder's shards."""
-    found: dict[str, tuple[Path, int, int]] = {}
-    for path in sorted(folder.glob("*.tar")):
-        with open_data(path, "a tar shard", "Write it anew.") as file, tarfile.open(fileobj=file, mode="r:") as tar:
-            for member in tar:
-                found[member.name] = path, member.offset_data, member.size
-    return found
-
-
-def _read_member(path: Path, offset: int, size: int) -> bytes:
+def _read_member(member: _Member) -> bytes:
+    path, offset, size = member
     with open_data(path, "a tar shard", "Write it anew.") as file:
         file.seek(offset)
         return file.read(min(size, _MEMBER_MAX_BYTES))

@@ -8,16 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 from vgbench_gen.publish.export import Export, Job, exports
-from vgbench_gen.publish.training_rows import format_settings, make_typed_records
+from vgbench_gen.publish.training_rows import find_model, format_settings, make_typed_records
 
 SETTINGS = "axolotl.yaml"
 # Family -> model, chat template. With another template than `qwen2_vl`, which both families of Qwen have, axolotl does
 # not find the turns of these models, and the question is learned as well.
-_MODELS = {
-    "qwen2.5-vl": ("Qwen/Qwen2.5-VL-7B-Instruct", "qwen2_vl"),
-    "qwen3-vl": ("Qwen/Qwen3-VL-8B-Instruct", "qwen2_vl"),
-    "internvl": ("OpenGVLab/InternVL3-8B-hf", "tokenizer_default"),
-}
 
 
 @exports.register("axolotl")
@@ -35,12 +30,11 @@ class Axolotl(Export):
 
 def _make_settings(job: Job) -> dict[str, Any]:
     """Settings with which every row is trained with its images, and with Qwen's models only its answer is learned."""
-    model, template = _MODELS.get(job.train.family, _MODELS["qwen2.5-vl"])
     limit = {"processor_kwargs": {"max_pixels": job.train.max_pixels}} if job.train.max_pixels else {}
     return {
-        "base_model": model,
+        "base_model": find_model(job),
         "processor_type": "AutoProcessor",
-        "chat_template": template,
+        "chat_template": "tokenizer_default" if job.train.family == "internvl" else "qwen2_vl",
         **limit,
         "datasets": [{"path": "train.jsonl", "type": "chat_template"}],
         "skip_prepare_dataset": True,  # else rows are turned into tokens without images

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from vgbench_gen.publish.export import Export, Job, exports
-from vgbench_gen.text.render import find_templates_root
 
 
 @exports.register("inspect")
@@ -17,8 +16,7 @@ class InspectTask(Export):
         job.json_lines("samples.jsonl", _make_samples(job))
         job.scorer()
         # inspect_ai reads the task's name from the file without running it, so the name must be a literal.
-        words = (find_templates_root() / "exports" / "inspect" / "task.py").read_text("utf-8")
-        job.text(f"{job.name}.py", words.replace("{{ name }}", job.name))
+        job.template("inspect/task.py", f"{job.name}.py")
         job.template("inspect/README.md", "README.md")
         return f"inspect eval {job.name}.py --model PROVIDER/MODEL"
 

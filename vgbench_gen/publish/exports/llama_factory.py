@@ -7,15 +7,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from vgbench_gen.publish.export import Export, Job, exports
-from vgbench_gen.publish.training_rows import describe_row, format_settings, make_messages
+from vgbench_gen.publish.training_rows import describe_row, find_model, format_settings, make_messages
 
 SETTINGS = "train.yaml"
 _TAGS = {"role_tag": "role", "content_tag": "content"} | {f"{who}_tag": who for who in ("user", "assistant", "system")}
-_MODELS = {  # family -> model, template
-    "qwen2.5-vl": ("Qwen/Qwen2.5-VL-7B-Instruct", "qwen2_vl"),
-    "qwen3-vl": ("Qwen/Qwen3-VL-8B-Instruct", "qwen3_vl_nothink"),
-    "internvl": ("OpenGVLab/InternVL3-8B-hf", "intern_vl"),
-}
 
 
 @exports.register("llama-factory")
@@ -43,10 +38,10 @@ def _make_records(job: Job) -> Iterator[dict[str, Any]]:
 
 def _make_settings(job: Job) -> dict[str, Any]:
     """Settings with which no row is cut or raises and no image is resized before the model's processor sees it."""
-    model, template = _MODELS.get(job.train.family, _MODELS["qwen2.5-vl"])
+    templates = {"qwen3-vl": "qwen3_vl_nothink", "internvl": "intern_vl"}
     return {
-        "model_name_or_path": model,
-        "template": template,
+        "model_name_or_path": find_model(job),
+        "template": templates.get(job.train.family, "qwen2_vl"),
         "stage": "sft",
         "do_train": True,
         "finetuning_type": "lora",

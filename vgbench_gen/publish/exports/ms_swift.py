@@ -7,15 +7,10 @@ from typing import Any
 
 from vgbench_gen.core.stand_ins import config_error
 from vgbench_gen.publish.export import Export, Job, exports
-from vgbench_gen.publish.training_rows import describe_row, format_settings, make_messages
+from vgbench_gen.publish.training_rows import describe_row, find_model, format_settings, make_messages
 from vgbench_gen.training.families import FAMILIES
 
 SFT, GRPO = "sft.yaml", "grpo.yaml"
-_MODELS = {
-    "qwen2.5-vl": "Qwen/Qwen2.5-VL-7B-Instruct",
-    "qwen3-vl": "Qwen/Qwen3-VL-8B-Instruct",
-    "internvl": "OpenGVLab/InternVL3-8B",
-}
 
 
 @exports.register("ms-swift")
@@ -60,7 +55,7 @@ def _make_settings(job: Job) -> dict[str, Any]:
         limits["IMAGE_MAX_TOKEN_NUM"] = str((job.train.max_pixels or family.max_pixels) // token_px)
     return {
         "ENV": limits,
-        "model": _MODELS.get(family.name, _MODELS["qwen2.5-vl"]),
+        "model": find_model(job).removesuffix("-hf"),
         "dataset": [f"{job.name}.jsonl"],
         "strict": True,
         "torch_dtype": "bfloat16",

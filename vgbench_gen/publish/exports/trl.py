@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from vgbench_gen.publish.export import Export, ExportRow, Job, exports
-from vgbench_gen.publish.train_table import write_table
-from vgbench_gen.publish.training_rows import protect
+from vgbench_gen.publish.training_rows import protect, write_table
 from vgbench_gen.store.columns import Column
 
 # All messages have typed content: a column has one type, and TRL puts the images of a plain text in front of it. No

@@ -8,7 +8,6 @@ from __future__ import annotations
 from vgbench_gen import __version__
 from vgbench_gen.publish.export import Export, Job, exports
 from vgbench_gen.publish.training_rows import make_typed_records
-from vgbench_gen.text.render import find_templates_root
 
 
 @exports.register("verifiers")
@@ -21,8 +20,7 @@ class Verifiers(Export):
     def write(self, job: Job) -> str:
         job.json_lines("train.jsonl", make_typed_records(job))
         job.scorer()
-        for template, target in (("environment.py", f"{job.name}.py"), ("package.toml", "pyproject.toml")):
-            words = (find_templates_root() / "exports" / "verifiers" / template).read_text("utf-8")
-            job.text(target, words.replace("{{ name }}", job.name).replace("{{ version }}", __version__))
+        job.template("verifiers/environment.py", f"{job.name}.py")
+        job.template("verifiers/package.toml", "pyproject.toml", version=__version__)
         job.template("verifiers/README.md", "README.md")
         return f"pip install -e . && vf-eval {job.name} --model NAME"

@@ -6,8 +6,7 @@ from itertools import count
 from typing import Any
 
 from vgbench_gen.publish.export import Export, ExportRow, Job, exports
-from vgbench_gen.publish.train_table import TABLE, write_table
-from vgbench_gen.publish.training_rows import make_messages
+from vgbench_gen.publish.training_rows import TABLE, make_messages, write_table
 from vgbench_gen.store.columns import Column
 
 _COLUMNS = (
