@@ -127,7 +127,7 @@ def test_datasets_decodes_the_images_and_no_row_has_other_types(source: Source, 
     assert features["images"] == List(Image())
     assert features["id"] == Value("string")
     assert list(features) == schema.names
-    # Beside the file lies nothing that `datasets` could take for rows; see `publish.train_table`.
+    # Beside the file lies nothing that `datasets` could take for rows; see `publish.training_rows`.
     assert [path.name for path in (folder / "data").iterdir()] == ["train.parquet"]
     assert not (folder / "images").exists()
 
