@@ -218,6 +218,15 @@ def plan_with_oracle(item: Item) -> list[Call]:
     return [(name, {"image": pair}) for pair in _name_pairs(item)]
 
 
+def sort_rects(calls: Iterable[Call]) -> list[Call]:
+    """The same calls with rectangles from left to right, and the kind of mean that is meant."""
+    told = [(name, dict(given)) for name, given in calls]
+    for name, given in told:
+        given |= {"bboxes": sorted(given["bboxes"])} if "bboxes" in given else {}
+        given |= {"mode": given.get("mode", "mean")} if name == "EstimateRegionDepth" else {}
+    return told
+
+
 def choose_with_oracle(item: Item, results: Sequence[Mapping[str, Any]]) -> int | None:
     """The place of the option that what was measured fits best."""
     task, fact, row = tasks[item.task], rebuild_fact(item), RowEvidence.of(item)

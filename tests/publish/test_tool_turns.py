@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from tests.agent.planner import WITHOUT_TOOL
+from tests.agent.planner import WITHOUT_TOOL, plan_with_oracle, sort_rects
 from tests.quality.conftest import Rows, all_rows, room
 from vgbench_gen.cli.main import main
 from vgbench_gen.store.shards import write_items
+from vgbench_gen.training.lint import estimate_tokens
 from vgbench_gen.training.rationales import make_rationale
 
 __all__ = ["all_rows", "room"]
@@ -36,27 +37,29 @@ def test_calls_and_results_precede_the_rationale_and_the_answer(all_rows: Rows, 
     rows, items = read(out), {item.id: item for item in all_rows.items}
     assert {row["id"] for row in rows} == {item.id for item in items.values() if item.task not in WITHOUT_TOOL}
     for row in rows:
-        item, (_, user, calling, *results, last) = items[row["id"]], row["messages"]
-        roles = ["system", "user", "assistant", *["tool"] * len(results), "assistant"]
-        assert [one["role"] for one in row["messages"]] == roles
+        item, (_, user, *turns, last) = items[row["id"]], row["messages"]
+        assert [one["role"] for one in turns] == ["function_call", "observation"] * (len(turns) // 2)
+        assert [one["role"] for one in (row["messages"][0], user, last)] == ["system", "user", "assistant"]
         assert item.question in user["content"]
         assert [user["content"].count(sign) for sign in ("<image>", "image-")] == [len(row["images"])] * 2
         for k, path in enumerate(row["images"]):
             width, height = Image.open(out / path).size
             assert f"image-{k} ({width} x {height} pixels): <image>" in user["content"]
-        assert [one["tool_call_id"] for one in results] == [one["id"] for one in calling["tool_calls"]]
-        said = "".join(one["content"] for one in results)
-        assert "error" not in said
-        assert "cannot_tell" not in said
+        calls = [json.loads(one["content"]) for one in turns[::2]]
+        assert [(call["name"], call["arguments"]) for call in calls] == sort_rects(plan_with_oracle(item))
+        results = [json.loads(one["content"]) for one in turns[1::2]]
+        assert not any({"error", "cannot_tell"} & set(result) for result in results)
         assert last["content"] == f"{make_rationale(item, 'short')[0]}\n\nAnswer: {item.answer}"
-        offered = {one["function"]["name"] for one in json.loads(row["tools"])}
-        assert offered >= {one["function"]["name"] for one in calling["tool_calls"]}
+        assert {call["name"] for call in calls} <= {one["function"]["name"] for one in json.loads(row["tools"])}
     depths = next(row["messages"] for row in rows if row["task"] == "relative_depth")
     known = json.loads(depths[3]["content"])["depths"]
     assert all(f"{depth:.2f} m" in depths[-1]["content"] for depth in known)
     made = json.loads((out / "export.json").read_text())
     assert made["questions"] == len(rows)
     assert made["left_out"] == {"no tool measures what they are about": len(items) - len(rows)}
+    info = json.loads((out / "dataset_info.json").read_text())["vgbench_set"]
+    assert set(info["columns"].values()) <= set(rows[0])
+    assert {info["tags"][name] for name in ("function_tag", "observation_tag")} == {"function_call", "observation"}
     first = {path.name: path.read_bytes() for path in out.rglob("*") if path.is_file()}
     main(["export", str(dataset), "--to", "tool-turns", "--rationale", "short", "--out", str(out)])
     assert {path.name: path.read_bytes() for path in out.rglob("*") if path.is_file()} == first
@@ -74,6 +77,7 @@ def test_readers_open_the_rows_and_the_lint_finds_nothing_but_their_split(
     capsys.readouterr()
     assert main(["lint", str(out), "--json"]) == 1
     told = json.loads(capsys.readouterr().out)
+    assert told["longest_row_tokens"] > 2 * estimate_tokens(read(out)[0]["tools"]) > 3000  # longer than the tools alone
     assert (told["fates"], told["defects"]) == ({"kept": len(table)}, {"test_room": table["split"].count("val")})
 
 

@@ -64,12 +64,13 @@ def test_every_row_is_kept_at_the_size_of_its_family(trainer: str, family: str, 
         assert found["grids"][row["id"]] == [[1, height // patch_px, width // patch_px] for width, height in sizes]
 
 
-def test_tool_turns_are_kept_whole(all_rows: Rows, tmp_path: Path) -> None:
+@pytest.mark.parametrize("trainer", BOTH)
+def test_tool_turns_are_kept_whole(trainer: str, all_rows: Rows, tmp_path: Path) -> None:
     write_items(tmp_path / "set" / "items", all_rows.items, all_rows.media)
     source = benchmarks["vgbench"].open(tmp_path / "set")
     train = TrainOptions(rationale="short")
     folder = export(source, "tool-turns", tmp_path / "out", AskOptions(prompt_set="final_line"), train=train).path
-    (found,) = judged("ms-swift", [folder], tmp_path / "work", "--family", "qwen2.5-vl")
+    (found,) = judged(trainer, [folder], tmp_path / "work", "--own")
     assert found["kept"] == [row["id"] for row in rows_of(folder)]
     assert not found["altered"] | found["dropped"] | found["raised"]
 

@@ -19,7 +19,7 @@ from vgbench_gen.store.shards import iterate_rows
 
 MARK = "<image>"
 _STRAY = re.compile(r"<(?:video|audio)>")
-_ROLES = {"human": "user", "gpt": "assistant", "model": "assistant"}
+_ROLES = {"human": "user", "gpt": "assistant", "model": "assistant", "function_call": "tool", "observation": "tool"}
 _QUESTIONS, _ANSWERS = ("prompt", "problem", "question", "query"), ("completion", "answer", "response", "solution")
 _MEMBER_MAX_BYTES, _LINE_MAX_BYTES = 64_000_000, 16_000_000
 _SUFFIXES = (".jsonl", ".json", ".parquet", ".tar")
@@ -213,7 +213,9 @@ def _find_id(record: Mapping[str, Any]) -> str:
 
 
 def _list_turns(record: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """(role, content) of a row's turns."""
+    """(role, content) of a row's turns; tools come first, where chat templates put them."""
+    if isinstance(tools := record.get("tools"), str):
+        yield "system", tools
     prompt = next((record[name] for name in ("messages", "conversations", *_QUESTIONS) if record.get(name)), None)
     if isinstance(prompt, list):
         for turn in prompt:

@@ -11,6 +11,7 @@ from vgbench_gen.publish.training_rows import describe_row, find_model, format_s
 
 SETTINGS = "train.yaml"
 _TAGS = {"role_tag": "role", "content_tag": "content"} | {f"{who}_tag": who for who in ("user", "assistant", "system")}
+_TAGS |= {"function_tag": "function_call", "observation_tag": "observation"}  # none if left out
 
 
 @exports.register("llama-factory")
@@ -23,10 +24,7 @@ class LlamaFactory(Export):
 
     def write(self, job: Job) -> str:
         job.json_lines(f"{job.name}.jsonl", _make_records(job))
-        columns = {"messages": "messages", "images": "images"}
-        info = {"file_name": f"{job.name}.jsonl", "formatting": "sharegpt", "columns": columns, "tags": _TAGS}
-        job.text("dataset_info.json", json.dumps({job.name: info}, indent=2) + "\n")
-        job.text(SETTINGS, format_settings(_make_settings(job)))
+        write_settings(job, "messages", "images")
         job.template("llama-factory/README.md", "README.md")
         return f"llamafactory-cli train {SETTINGS}"
 
@@ -36,10 +34,14 @@ def _make_records(job: Job) -> Iterator[dict[str, Any]]:
         yield {**describe_row(row), "messages": make_messages(row, job.settings.system), "images": list(row.images)}
 
 
-def _make_settings(job: Job) -> dict[str, Any]:
-    """Settings with which no row is cut or raises and no image is resized before the model's processor sees it."""
+def write_settings(job: Job, *columns: str) -> None:
+    """Write what LLaMA-Factory needs to find these columns of `NAME.jsonl`, and settings with which no row is cut or
+    raises and no image is resized before the model's processor sees it."""
+    named = {column: column for column in columns}
+    info = {"file_name": f"{job.name}.jsonl", "formatting": "sharegpt", "columns": named, "tags": _TAGS}
+    job.text("dataset_info.json", json.dumps({job.name: info}, indent=2) + "\n")
     templates = {"qwen3-vl": "qwen3_vl_nothink", "internvl": "intern_vl"}
-    return {
+    settings = {
         "model_name_or_path": find_model(job),
         "template": templates.get(job.train.family, "qwen2_vl"),
         "stage": "sft",
@@ -56,3 +58,4 @@ def _make_settings(job: Job) -> dict[str, Any]:
         "bf16": True,
         "output_dir": "output",
     }
+    job.text(SETTINGS, format_settings(settings))

@@ -20,7 +20,7 @@ class MsSwift(Export):
     trains = True
 
     def write(self, job: Job) -> str:
-        settings = _make_settings(job)
+        settings = make_settings(job)
         job.json_lines(f"{job.name}.jsonl", _make_records(job))
         job.text(SFT, format_settings(settings))
         rewards = {"rlhf_type": "grpo", "external_plugins": ["vgbench_reward.py"], "reward_funcs": ["vgbench"]}
@@ -37,7 +37,7 @@ def _make_records(job: Job) -> Iterator[dict[str, Any]]:
         yield {**describe_row(row), "messages": messages, "images": list(row.images), "solution": row.solution}
 
 
-def _make_settings(job: Job) -> dict[str, Any]:
+def make_settings(job: Job) -> dict[str, Any]:
     """Settings with which no row is replaced in silence and images are resized as the family's processor does it.
 
     Raises:

@@ -1,6 +1,7 @@
 """`tool-turns`: conversations in which tools measure what a question is about, before the rationale and the answer.
 
-The results are those of perfect tools, read from the row's evidence. Format: `docs/agent.md#traces-as-training-rows`.
+The results are those of perfect tools, read from the row's evidence. Calls are turns of text, because LLaMA-Factory
+quotes the arguments of OpenAI's `tool_calls` once more, and in a table objects would get the arguments of all tools.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ from vgbench_gen.agent.workers import Observation
 from vgbench_gen.evaluation.background import reveal_shown
 from vgbench_gen.evaluation.prompting import Asked
 from vgbench_gen.publish.export import Export, Job, exports
+from vgbench_gen.publish.exports import ms_swift
+from vgbench_gen.publish.exports.llama_factory import SETTINGS, write_settings
 from vgbench_gen.publish.exports.trajectories import describe_tools
-from vgbench_gen.publish.training_rows import describe_row, protect
+from vgbench_gen.publish.training_rows import describe_row, format_settings, protect
 from vgbench_gen.store.files import dataset_error
 from vgbench_gen.tasks.row_evidence import UNREADABLE
 from vgbench_gen.training.training_files import MARK
@@ -25,7 +28,7 @@ from vgbench_gen.training.training_files import MARK
 
 @exports.register("tool-turns")
 class ToolTurns(Export):
-    """Writes `NAME.jsonl` and `images/`."""
+    """Writes `NAME.jsonl`, `images/`, and settings of ms-swift and LLaMA-Factory."""
 
     trains = True
     # Calls have pixels of the stored images, and so must the question.
@@ -35,8 +38,10 @@ class ToolTurns(Export):
         if not job.json_lines(f"{job.name}.jsonl", _make_records(job)):
             remedy = "Take kinds about marked regions, points, objects, cameras or motions (--tasks)."
             raise dataset_error(job.source.folder, "no question that a tool helps with", "one at least", remedy)
+        job.text(ms_swift.SFT, format_settings(ms_swift.make_settings(job)))
+        write_settings(job, "messages", "images", "tools")
         job.template("tool-turns/README.md", "README.md")
-        return f"swift sft --dataset {job.name}.jsonl …, with the settings of README.md"
+        return f"swift sft {ms_swift.SFT}, or llamafactory-cli train {SETTINGS}"
 
 
 def _make_records(job: Job) -> Iterator[dict[str, Any]]:
@@ -44,15 +49,9 @@ def _make_records(job: Job) -> Iterator[dict[str, Any]]:
     for row in job.rows(refuse=lambda asked: "" if _list_calls(asked) else "no tool measures what they are about"):
         sizes = [job.find_size(row.item, k) for k in range(len(row.images))]
         shown = "".join(f"image-{k} ({size[0]} x {size[1]} pixels): {MARK}\n" for k, size in enumerate(sizes))
-        calls, results = _call_tools(row.asked)
-        start = [{"role": "system", "content": protect(job.settings.system)}] if job.settings.system else []
-        messages = [
-            *start,
-            {"role": "user", "content": shown + protect(row.asked.text)},
-            {"role": "assistant", "content": "", "tool_calls": calls},
-            *results,
-            {"role": "assistant", "content": protect(row.reply)},
-        ]
+        turns = [("system", protect(job.settings.system))] if job.settings.system else []
+        turns += [("user", shown + protect(row.asked.text)), *_call_tools(row.asked), ("assistant", protect(row.reply))]
+        messages = [{"role": role, "content": content} for role, content in turns]
         yield {**describe_row(row), "messages": messages, "images": list(row.images), "tools": described}
 
 
@@ -63,14 +62,12 @@ def _list_calls(asked: Asked) -> list[tuple[str, dict[str, Any]]]:
         return []
 
 
-def _call_tools(asked: Asked) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Calls, and messages with their results."""
-    evidence, calls, results = reveal_shown(asked), list[dict[str, Any]](), list[dict[str, Any]]()
-    for number, (key, arguments) in enumerate(_list_calls(asked)):
-        tool, said = tools[key], json.dumps(arguments)
-        found = tool.run(ToolInput(tool.Arguments.model_validate_json(said), (), evidence=evidence))
-        name = f"call-{number}"
-        calls.append({"id": name, "type": "function", "function": {"name": tool.name, "arguments": said}})
-        text = write_observation(Observation(tool.name, arguments, found.values))
-        results.append({"role": "tool", "content": text, "tool_call_id": name})
-    return calls, results
+def _call_tools(asked: Asked) -> Iterator[tuple[str, str]]:
+    """(role, content) of each call and of its result."""
+    evidence = reveal_shown(asked)
+    for key, arguments in _list_calls(asked):
+        tool = tools[key]
+        checked = tool.Arguments.model_validate_json(json.dumps(arguments))
+        found = tool.run(ToolInput(checked, (), evidence=evidence))
+        yield "function_call", json.dumps({"name": tool.name, "arguments": arguments})
+        yield "observation", write_observation(Observation(tool.name, arguments, found.values))
