@@ -69,10 +69,6 @@ def write(asked: Path, out: Path, **options: Any) -> Path:
     return export(built(asked), "trajectories", out, AskOptions(), **options).path
 
 
-def say(message: dict[str, Any]) -> str:
-    return "\n".join(part["text"] for part in message["content"] if part["type"] == "text")
-
-
 def test_right_answers_become_conversations_with_calls_of_their_own(asked: Path, tmp_path: Path) -> None:
     folder = write(asked, tmp_path / "out")
     rows = read(folder)
@@ -84,21 +80,22 @@ def test_right_answers_become_conversations_with_calls_of_their_own(asked: Path,
     user, fly, refused, crop, seen, last = row["messages"]
     roles = [message["role"] for message in row["messages"]]
     assert roles == ["user", "assistant", "tool", "assistant", "tool", "assistant"]
-    assert "Ünïcode" in say(user)
-    assert [part["type"] for part in user["content"]] == ["text", "image", "text"]
-    assert user["content"][0]["text"] == "image-0 (64 x 48 pixels):"
+    assert "Ünïcode" in user["content"]
+    assert user["content"].startswith("image-0 (64 x 48 pixels): <image>\n")
     (call,) = fly["tool_calls"]
     assert call["function"] == {"name": "Fly", "arguments": '{"far": true}'}
     assert (refused["tool_call_id"], refused["name"]) == (call["id"], "Fly")
-    assert "there is no tool" in json.loads(say(refused))["error"]
-    assert say(crop) == "Look closer."
+    assert "there is no tool" in json.loads(refused["content"])["error"]
+    assert crop["content"] == "Look closer."
     (call,) = crop["tool_calls"]  # the second action was not carried out
     assert json.loads(call["function"]["arguments"])["bbox"] == [0, 0, 0.5, 0.5]
     assert seen["tool_call_id"] == call["id"]
-    assert json.loads(seen["content"][0]["text"])["rect_px"] == [0, 0, 31, 23]
-    assert [part["type"] for part in seen["content"]] == ["text", "text", "image"]
+    values, shown = seen["content"].split("\n")
+    assert json.loads(values)["rect_px"] == [0, 0, 31, 23]
+    assert shown == "image-1 (32 x 24 pixels): <image>"
+    assert "".join(message["content"] for message in row["messages"]).count("<image>") == len(row["images"]) == 2
     assert last["tool_calls"] == []
-    assert say(last).endswith("<answer>B</answer>")
+    assert last["content"].endswith("<answer>B</answer>")
     assert row["failures"] == 3
     assert row["answer"] == "B"
     for path in row["images"]:
@@ -112,9 +109,9 @@ def test_a_plan_is_one_turn_with_all_its_calls(asked: Path, tmp_path: Path) -> N
     plan, crop, number, last = row["messages"][1:]
     assert [call["function"]["name"] for call in plan["tool_calls"]] == ["Crop", "Calculate"]
     assert [message["tool_call_id"] for message in (crop, number)] == [call["id"] for call in plan["tool_calls"]]
-    assert json.loads(say(number))["result"] == 42
-    assert say(last).startswith("The number is 42.")
-    assert say(last).count("<answer>") == 1
+    assert json.loads(number["content"])["result"] == 42
+    assert last["content"].startswith("The number is 42.")
+    assert last["content"].count("<answer>") == 1
     tools = {one["function"]["name"]: one["function"] for one in json.loads(row["tools"])}
     assert "Terminate" not in tools
     assert set(tools["Crop"]["parameters"]["required"]) == {"image", "bbox"}

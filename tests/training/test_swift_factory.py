@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 from PIL import Image
 
+from tests.evaluation.test_saved import built
 from tests.publish.exported import written
+from tests.publish.test_trajectories import asked
 from tests.quality.conftest import Rows, all_rows, room
 from tests.training import damage_llama_factory, damage_ms_swift
 from tests.training.damage import write_damaged
@@ -24,7 +26,7 @@ from vgbench_gen.store.shards import write_items
 from vgbench_gen.training.families import FAMILIES
 from vgbench_gen.training.options import TrainOptions
 
-__all__ = ["all_rows", "room"]
+__all__ = ["all_rows", "asked", "room"]
 pytestmark = [pytest.mark.harness, pytest.mark.timeout(1500)]  # they read three files a second
 ROOT = Path(__file__).resolve().parents[2]
 ENVIRONMENTS = Path(os.environ.get("VGBENCH_TRAINERS", ROOT))
@@ -73,6 +75,17 @@ def test_tool_turns_are_kept_whole(trainer: str, all_rows: Rows, tmp_path: Path)
     (found,) = judged(trainer, [folder], tmp_path / "work", "--own")
     assert found["kept"] == [row["id"] for row in rows_of(folder)]
     assert not found["altered"] | found["dropped"] | found["raised"]
+
+
+def test_traces_of_agents_are_kept_by_ms_swift(asked: Path, tmp_path: Path) -> None:
+    folder = export(built(asked), "trajectories", tmp_path / "out", AskOptions()).path
+    rows = [row | {"id": f"{row['id']} of {row['kind']}"} for row in rows_of(folder)]
+    (path,) = folder.glob("*.jsonl")
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    (found,) = judged("ms-swift", [folder], tmp_path / "work")
+    assert found["kept"] == [row["id"] for row in rows]
+    assert not found["dropped"] | found["raised"]
+    assert set(found["altered"].values()) <= {"an image has another size than by its processor"}  # its own limits
 
 
 @pytest.mark.parametrize("own", [False, True])

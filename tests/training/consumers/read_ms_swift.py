@@ -75,7 +75,7 @@ class Trainer:
         assert loaded[k].get("solution") == record.get("solution")  # as a reward gets it
         found["kept"].append(record["id"])
         found["grids"][record["id"]] = grids
-        everywhere = ("system", "user", "assistant")
+        everywhere = ("system", "user", "assistant", "tool")
         if said := find_difference(record, encoded, grids, self.processor, marks_in=everywhere):
             found["altered"][record["id"]] = said
 

@@ -26,7 +26,9 @@ from vgbench_gen.evaluation.reply_files import reply_files
 from vgbench_gen.evaluation.saved import score_lines
 from vgbench_gen.evaluation.trace_log import TraceLog
 from vgbench_gen.publish.export import Export, Job, exports
+from vgbench_gen.publish.training_rows import protect
 from vgbench_gen.store.files import dataset_error
+from vgbench_gen.training.training_files import MARK
 
 _TURNS = ("planner", "react", "executor", "summariser", "fallback", "last")  # roles that become assistant messages
 _LEFT_OUT = re.compile(r"\d+ bytes left out")  # the trace log writes this instead of a text that is too long
@@ -86,6 +88,7 @@ def _make_row(
     if images is None:
         return None
     answer, failures = trace.get("answer"), trace.get("failures")
+    messages, shown = make_messages(replay(trace), images, answer if isinstance(answer, str) else "")
     counts = failures.values() if isinstance(failures, Mapping) else ()
     return {
         "id": item.id,
@@ -101,8 +104,8 @@ def _make_row(
         "answer": rotate_options(item, line.key.rotation).answer,
         "agent": header.model,
         "failures": sum(count for count in counts if type(count) is int),
-        "messages": make_messages(replay(trace), images, answer if isinstance(answer, str) else ""),
-        "images": list(images.values()),
+        "messages": messages,
+        "images": shown,
         "tools": describe_tools(_list_used(header)),
     }
 
@@ -155,16 +158,24 @@ def describe_tools(keys: Iterable[str]) -> str:
     return json.dumps(found, ensure_ascii=False)
 
 
-def make_messages(steps: Sequence[DialogueStep], images: Mapping[str, str], answer: str) -> list[dict[str, Any]]:
-    """The conversation of a trace; all messages have the same keys.
+def make_messages(
+    steps: Sequence[DialogueStep], images: Mapping[str, str], answer: str
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """(the messages of a trace, which all have the same keys, the paths of images in the order of their marks).
 
     Args:
         steps: from `replay`.
         images: name in the trace -> path.
         answer: the agent's answer.
     """
+    shown: list[str] = []
+
+    def show(listed: Sequence[TracedImage]) -> str:
+        shown.extend(images[image.name] for image in listed)
+        return "".join(f"{one.name} ({one.size_px[0]} x {one.size_px[1]} pixels): {MARK}\n" for one in listed)
+
     question, *later_steps = steps
-    messages = [_make_message("user", [*_show_images(question.images, images), _make_text(question.text)])]
+    messages = [_make_message("user", show(question.images) + protect(question.text))]
     turns: list[tuple[DialogueStep, list[DialogueStep]]] = []
     for step in later_steps:
         if step.speaker == "tool" and turns:
@@ -173,7 +184,7 @@ def make_messages(steps: Sequence[DialogueStep], images: Mapping[str, str], answ
             turns.append((step, []))
     number = 0
     for turn, calls in turns:
-        text = turn.thought if turn.calls or turn.thought else turn.text
+        text = protect(turn.thought if turn.calls or turn.thought else turn.text)
         if turn.role in ("planner", "react") and not calls and not turn.calls and not has_answer(turn.text):
             continue  # an unreadable reply, or one without calls
         tool_calls = [_make_call(number + k, call) for k, call in enumerate(calls)]
@@ -181,22 +192,21 @@ def make_messages(steps: Sequence[DialogueStep], images: Mapping[str, str], answ
         text = "" if turn.role == "planner" else text
         last = messages[-1]
         if last["role"] == "assistant" and not last["tool_calls"]:  # chat models reject two assistant messages in a row
-            last["content"].append(_make_text(text))
-            last["tool_calls"] = tool_calls
+            last |= {"content": f"{last['content']}\n{text}", "tool_calls": tool_calls}
         elif text or tool_calls:
-            messages.append(_make_message("assistant", [_make_text(text)] if text else [], tool_calls))
+            messages.append(_make_message("assistant", text, tool_calls))
         for tool_call, call in zip(tool_calls, calls, strict=True):
-            messages.append(_make_result(tool_call["id"], call, images))
+            messages.append(_make_result(tool_call["id"], call, show(call.images)))
     if messages[-1]["role"] != "assistant":
-        messages.append(_make_message("assistant", []))
-    if not any(has_answer(part["text"] or "") for part in messages[-1]["content"]):
-        messages[-1]["content"].append(_make_text(f"<answer>{answer}</answer>"))
-    return messages
+        messages.append(_make_message("assistant", ""))
+    if not has_answer(messages[-1]["content"]):
+        messages[-1]["content"] = f"{messages[-1]['content']}\n<answer>{answer}</answer>".strip()
+    return messages, shown
 
 
 def _make_message(
     role: str,
-    content: list[dict[str, Any]],
+    content: str,
     calls: Sequence[Mapping[str, Any]] = (),
     tool_call_id: str | None = None,
     name: str | None = None,
@@ -211,22 +221,8 @@ def _make_call(number: int, step: DialogueStep) -> dict[str, Any]:
     return {"id": f"call-{number}", "type": "function", "function": {"name": step.call.name, "arguments": arguments}}
 
 
-def _make_result(call_id: str, step: DialogueStep, images: Mapping[str, str]) -> dict[str, Any]:
+def _make_result(call_id: str, step: DialogueStep, shown: str) -> dict[str, Any]:
     assert step.call is not None
     result = Observation(step.call.name, step.call.arguments, step.values, failure=step.failure, message=step.message)
-    content = [_make_text(write_observation(result)), *_show_images(step.images, images)]
+    content = f"{protect(write_observation(result))}\n{shown}".strip()
     return _make_message("tool", content, tool_call_id=call_id, name=step.call.name)
-
-
-def _make_text(text: str) -> dict[str, Any]:
-    return {"type": "text", "text": text, "image": None}
-
-
-def _show_images(shown: Sequence[TracedImage], images: Mapping[str, str]) -> list[dict[str, Any]]:
-    """A text with name and size before each image."""
-    parts = []
-    for image in shown:
-        width, height = image.size_px
-        parts += [_make_text(f"{image.name} ({width} x {height} pixels):")]
-        parts += [{"type": "image", "text": None, "image": images[image.name]}]
-    return parts
