@@ -423,6 +423,8 @@ def test_the_verb(source: Source, tmp_path: Path, capsys: Capture) -> None:
     [
         (["--to", "lmms-eval", "--family", "0-1"], "--family"),
         (["--to", "chat-jsonl", "--rationale", "short"], "--rationale"),
+        *((["--to", to, "--rationale", "short"], "--rationale") for to in ("verl", "easyr1", "verifiers")),
+        (["--to", "tool-turns", "--family", "0-1"], "--family"),
         (["--to", "trl", "--max-pixels", "500000"], "--max-pixels"),
         (["--to", "trl", "--family", "0-1", "--max-pixels", "500000"], "max_pixels"),
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from PIL import Image
 from tests.agent.planner import WITHOUT_TOOL, plan_with_oracle, sort_rects
 from tests.quality.conftest import Rows, all_rows, room
 from vgbench_gen.cli.main import main
+from vgbench_gen.publish.exports import tool_turns
 from vgbench_gen.store.shards import write_items
 from vgbench_gen.training.lint import estimate_tokens
 from vgbench_gen.training.rationales import make_rationale
@@ -57,6 +59,8 @@ def test_calls_and_results_precede_the_rationale_and_the_answer(all_rows: Rows, 
     made = json.loads((out / "export.json").read_text())
     assert made["questions"] == len(rows)
     assert made["left_out"] == {"no tool measures what they are about": len(items) - len(rows)}
+    laid = {path.relative_to(out).as_posix() for path in (out / "images").rglob("*.*")}
+    assert laid == {path for row in rows for path in row["images"]}  # none of a question that is left out
     info = json.loads((out / "dataset_info.json").read_text())["vgbench_set"]
     assert set(info["columns"].values()) <= set(rows[0])
     assert {info["tags"][name] for name in ("function_tag", "observation_tag")} == {"function_call", "observation"}
@@ -90,3 +94,22 @@ def test_what_cannot_be_written_is_said(
     assert main([*command, "--tasks", "rotated_arrangement"]) == 2
     assert "no question that a tool helps with" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+def test_damaged_evidence_costs_its_row_and_a_result_has_no_mark(
+    all_rows: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    item, other = [one for one in all_rows.items if (one.task, one.question_type) == ("metric_depth", "multi-choice")][
+        :2
+    ]
+    bare = [{**option, "evidence": {}} for option in item.evidence["options"]]
+    damaged = replace(item, evidence={**item.evidence, "options": bare})
+    write_items(tmp_path / "set" / "items", [damaged, other], all_rows.media)
+    monkeypatch.setattr(tool_turns, "write_observation", lambda observation: "<image>")
+    out = tmp_path / "out"
+    assert main(["export", str(tmp_path / "set"), "--to", "tool-turns", "--out", str(out)]) == 0
+    (row,) = read(out)
+    assert row["id"] == other.id
+    assert "".join(message["content"] for message in row["messages"]).count("<image>") == len(row["images"])
+    (reason,) = json.loads((out / "export.json").read_text())["left_out"]
+    assert "the evidence does not give what tools measure" in reason

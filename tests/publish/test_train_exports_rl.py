@@ -15,6 +15,7 @@ from datasets import Features, Image, List, Value
 
 from tests.publish.exported import items_of, written
 from tests.store.examples import make_item, textured
+from vgbench_gen.cli.main import main
 from vgbench_gen.core.errors import ConfigError
 from vgbench_gen.evaluation.base import Source, benchmarks
 from vgbench_gen.evaluation.options import AskOptions
@@ -193,6 +194,19 @@ def test_a_readme_has_no_open_slots(source: Source, to: str, tmp_path: Path) -> 
 def test_a_limit_of_pixels_is_told(source: Source, to: str, tmp_path: Path) -> None:
     readme = (made(source, to, tmp_path, family="qwen2.5-vl", max_pixels=1 << 20) / "README.md").read_text("utf-8")
     assert "1048576 pixels in the model's `preprocessor_config.json`" in readme
+
+
+@pytest.mark.parametrize("to", ALL)
+def test_the_lint_takes_the_limit_of_the_page(
+    source: Source, to: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = made(source, to, tmp_path)
+    main(["lint", str(folder)])
+    said = capsys.readouterr().out
+    assert f"8 rows, by {to}: 8 kept" in said
+    assert ("; set data.max_prompt_length to that at least" in said) is (to != "trl")
+    main(["lint", str(folder), "--max-tokens", "40"])
+    assert "too_long: 8 rows" in capsys.readouterr().out
 
 
 def test_verl_cannot_keep_a_limit_of_pixels(source: Source, tmp_path: Path) -> None:

@@ -19,6 +19,9 @@ from vgbench_gen.core.errors import ConfigError, DatasetError
 from vgbench_gen.evaluation.options import AskOptions
 from vgbench_gen.evaluation.runner import evaluate
 from vgbench_gen.publish.export import export
+from vgbench_gen.training.families import find_family
+from vgbench_gen.training.lint import lint
+from vgbench_gen.training.trainers import find_trainer
 
 __all__ = ["without_processes"]
 
@@ -101,6 +104,9 @@ def test_right_answers_become_conversations_with_calls_of_their_own(asked: Path,
     for path in row["images"]:
         assert (folder / path).is_file()
     assert "Hm." not in json.dumps(row)
+    report = lint(folder, find_trainer("ms-swift"), find_family("qwen2.5-vl"))
+    assert not report.defects.keys() & {"marks_over", "marks_under", "stray_mark", "roles", "layout"}, report.defects
+    assert report.fates == {"kept": len(rows)}
 
 
 def test_a_plan_is_one_turn_with_all_its_calls(asked: Path, tmp_path: Path) -> None:

@@ -8,16 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tests.training.damaged import LONG, Damage, Record, change, damage_images, leave_out
-
-BROKEN = ("path without bytes", "image is no image", "image cut short", "image is null")
-UNUSUAL = {
-    "image 201 times as wide as high": "raised",  # the processor refuses it
-    "image of one pixel": "kept",
-    "image of 16 bits": "kept",
-    "image with alpha": "kept",
-    "gray image": "kept",
-}
+from tests.training.damaged import BROKEN, LONG, UNUSUAL, Damage, Record, change, damage_images, leave_out
 
 
 def damage_easyr1(good: Record) -> Iterator[Damage]:

@@ -8,16 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from tests.training.damaged import LONG, Damage, Record, change, damage_images, leave_out
+from tests.training.damaged import BROKEN, LONG, UNUSUAL, Damage, Record, change, damage_images, leave_out
 
-BROKEN = ("path without bytes", "image is no image", "image cut short", "image is null")
-UNUSUAL = {
-    "image 201 times as wide as high": "raised",  # the processor refuses it
-    "image of one pixel": "kept",
-    "image of 16 bits": "kept",
-    "image with alpha": "kept",
-    "gray image": "kept",
-}
 GRPO = {"too long": "kept", "too long before the images": "kept", "no column completion": "kept"}
 """Outcomes of `GRPOTrainer` where it differs: it cuts no prompts and reads no completions."""
 CHANCE = {"completion is null", "the completion is text"}

@@ -58,7 +58,7 @@ DEFECTS: tuple[tuple[str, str, Callable[[Record], object]], ...] = (
     ("a question of null", "file", _write(-2, None)),
     ("a solution that is not JSON", "raised", lambda record: record.update(solution="A")),
     ("a truth that is no option", "raised", _solve(truth="Q")),
-    ("an unknown field of the solution", "kept", _solve(colour="blue")),
+    ("an unknown field of the solution", "raised", _solve(colour="blue")),
     ("another reply than the solution's", "altered", _write(-1, "Answer: B")),
     ("no system prompt", "kept", lambda record: record["messages"].pop(0)),
 )

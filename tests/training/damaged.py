@@ -15,6 +15,14 @@ from PIL import Image
 
 Record = dict[str, Any]
 LONG = " word" * 1024
+BROKEN = ("path without bytes", "image is no image", "image cut short", "image is null")
+UNUSUAL = {
+    "image 201 times as wide as high": "raised",  # the processor refuses it
+    "image of one pixel": "kept",
+    "image of 16 bits": "kept",
+    "image with alpha": "kept",
+    "gray image": "kept",
+}
 
 
 class Damage(NamedTuple):

@@ -50,7 +50,7 @@ class Sample:
     """How pictures stand in the row: "marks" in the text, "parts" of the messages that hold them, "places" in the
     messages for those of a column, a "column" alone, or parts under another key than `image` ("url"); "" for none."""
     marks: int = 0
-    """Places of pictures in the prompt: marks in the text of users, or parts of a typed content."""
+    """Places of pictures in the prompt: marks in the text of users and tools, or parts of a typed content."""
     pictures: tuple[TrainingPicture, ...] = ()
     faults: tuple[tuple[str, str], ...] = field(default=())
     """(name of a defect, what was found) where the layout itself is wrong."""
@@ -186,11 +186,12 @@ def parse_sample(record: Mapping[str, Any], place: str) -> Sample:
             typed, is_typed, keys = typed + found, True, keys | named
         else:
             text = content if isinstance(content, str) else ""
-            marks += text.count(MARK) if role == "user" else 0
+            is_marked = role in ("user", "tool")
+            marks += text.count(MARK) if is_marked else 0
             if not isinstance(content, str):
                 faults.append(("not_text", f"a turn of {_TYPE_NAMES.get(type(content), 'null')}"))
-            elif stray := _STRAY.search(text if role == "user" else text.replace(MARK, "<video>")):
-                faults.append(("stray_mark", f"{stray[0] if role == 'user' else MARK} in a turn of {role}"))
+            elif stray := _STRAY.search(text if is_marked else text.replace(MARK, "<video>")):
+                faults.append(("stray_mark", f"{stray[0] if is_marked else MARK} in a turn of {role}"))
         turns.append((role, text))
     listed, fault = _list_pictures(record)
     faults += [fault] if fault else []

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +39,14 @@ def explain(error: BaseException) -> str:
     """Type and words of an error and of its cause, in one line."""
     cause = error.__cause__ or error
     return f"{type(error).__name__}: {' '.join(str(error).split())} | {' '.join(str(cause).split())}"[:600]
+
+
+def print_fates(judge: Callable[[Path], dict[str, Any]], folders: Sequence[str]) -> None:
+    """Print the fates of the rows of each folder, as one JSON object a line; what `judge` prints goes to stderr."""
+    with contextlib.redirect_stdout(sys.stderr):
+        found = [judge(Path(folder).resolve()) for folder in folders]
+    for one in found:
+        print(json.dumps(one))
 
 
 def check_features(tokens: int, grids: Grids, values: Any) -> str:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import contextlib
 import io
 import json
 import os
 import sys
 from pathlib import Path
 from typing import Any
+
+from fates import explain, print_fates
 
 
 def judge(folder: Path) -> dict[str, Any]:
@@ -94,19 +95,5 @@ async def find_reward(environment: Any, task: Any, reply: str) -> float:
     return float(trace.reward)
 
 
-def explain(error: Exception) -> str:
-    """Type and words of an error in one line."""
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:600]
-
-
-def main() -> None:
-    """Judge the folders that are named."""
-    folders = [Path(word).resolve() for word in sys.argv[1:]]
-    with contextlib.redirect_stdout(sys.stderr):
-        found = [judge(folder) for folder in folders]
-    for one in found:
-        print(json.dumps(one))
-
-
 if __name__ == "__main__":
-    main()
+    print_fates(judge, sys.argv[1:])

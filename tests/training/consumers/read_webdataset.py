@@ -7,7 +7,6 @@ another sample is made), `dropped` and `raised` (id -> reason).
 
 from __future__ import annotations
 
-import contextlib
 import io
 import json
 import os
@@ -18,6 +17,8 @@ import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+from fates import explain, print_fates
 
 
 def judge(folder: Path) -> dict[str, Any]:
@@ -80,19 +81,5 @@ def compare(sample: Any, row: dict[str, Any], files: dict[str, bytes]) -> str:
     return "" if sample.messages[-1]["content"][0]["text"] else "nothing is learned"
 
 
-def explain(error: Exception) -> str:
-    """Type and words of an error in one line."""
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:600]
-
-
-def main() -> None:
-    """Judge the folders that are named."""
-    folders = [Path(word).resolve() for word in sys.argv[1:]]
-    with contextlib.redirect_stdout(sys.stderr):
-        found = [judge(folder) for folder in folders]
-    for one in found:
-        print(json.dumps(one))
-
-
 if __name__ == "__main__":
-    main()
+    print_fates(judge, sys.argv[1:])

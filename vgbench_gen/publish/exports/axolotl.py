@@ -11,8 +11,6 @@ from vgbench_gen.publish.export import Export, Job, exports
 from vgbench_gen.publish.training_rows import find_model, format_settings, make_typed_records
 
 SETTINGS = "axolotl.yaml"
-# Family -> model, chat template. With another template than `qwen2_vl`, which both families of Qwen have, axolotl does
-# not find the turns of these models, and the question is learned as well.
 
 
 @exports.register("axolotl")
@@ -34,6 +32,7 @@ def _make_settings(job: Job) -> dict[str, Any]:
     return {
         "base_model": find_model(job),
         "processor_type": "AutoProcessor",
+        # With another template, axolotl does not find the turns of Qwen's models, and the question is learned as well.
         "chat_template": "tokenizer_default" if job.train.family == "internvl" else "qwen2_vl",
         **limit,
         "datasets": [{"path": "train.jsonl", "type": "chat_template"}],

@@ -46,7 +46,7 @@ class ToolTurns(Export):
 
 def _make_records(job: Job) -> Iterator[dict[str, Any]]:
     described = describe_tools(key for key in tools.names() if tools[key].tier == "oracle")
-    for row in job.rows(refuse=lambda asked: "" if _list_calls(asked) else "no tool measures what they are about"):
+    for row in job.rows(refuse=_find_refusal):
         sizes = [job.find_size(row.item, k) for k in range(len(row.images))]
         shown = "".join(f"image-{k} ({size[0]} x {size[1]} pixels): {MARK}\n" for k, size in enumerate(sizes))
         turns = [("system", protect(job.settings.system))] if job.settings.system else []
@@ -55,19 +55,20 @@ def _make_records(job: Job) -> Iterator[dict[str, Any]]:
         yield {**describe_row(row), "messages": messages, "images": list(row.images), "tools": described}
 
 
-def _list_calls(asked: Asked) -> list[tuple[str, dict[str, Any]]]:
+def _find_refusal(asked: Asked) -> str:
+    """Why a question has no turns of tools; "" where it has."""
     try:
-        return plan_calls(read_revealed(reveal_shown(asked)))
-    except UNREADABLE:
-        return []
+        calls = plan_calls(read_revealed(reveal_shown(asked)))
+    except UNREADABLE as error:
+        return f"the evidence does not give what tools measure ({type(error).__name__})"
+    return "" if calls else "no tool measures what they are about"
 
 
 def _call_tools(asked: Asked) -> Iterator[tuple[str, str]]:
     """(role, content) of each call and of its result."""
     evidence = reveal_shown(asked)
-    for key, arguments in _list_calls(asked):
-        tool = tools[key]
-        checked = tool.Arguments.model_validate_json(json.dumps(arguments))
-        found = tool.run(ToolInput(checked, (), evidence=evidence))
+    for key, arguments in plan_calls(read_revealed(evidence)):
+        tool, said = tools[key], json.dumps(arguments)
+        found = tool.run(ToolInput(tool.Arguments.model_validate_json(said), (), evidence=evidence))
         yield "function_call", json.dumps({"name": tool.name, "arguments": arguments})
-        yield "observation", write_observation(Observation(tool.name, arguments, found.values))
+        yield "observation", protect(write_observation(Observation(tool.name, arguments, found.values)))

@@ -23,7 +23,7 @@ class Verl(Export):
     """Writes `data/train.parquet`, which holds the images, the reward and a README."""
 
     trains = True
-    # qwen_vl_utils rounds the sides before the processor shrinks them: not the family's size.
+    # Only the prompt is shown; qwen_vl_utils rounds the sides before the processor shrinks them: not the family's size.
     refuses = ("max_pixels", "rationale")
 
     def write(self, job: Job) -> str:
